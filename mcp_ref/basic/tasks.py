@@ -17,8 +17,6 @@ Not here:  the other design, of 2026-07-28 (extensions/tasks); running tasks (ma
 
 from __future__ import annotations
 
-import base64
-import json
 import logging
 import time
 from collections.abc import Callable
@@ -398,21 +396,19 @@ def tasks_list(tasks: Tasks, owner: str | None, page_size: int, params: Paginate
     """Answer `tasks/list` with one page of the owner's tasks, oldest first. Raises: InvalidParams: a bad cursor."""
     after, cursor = None, params.get("cursor")
     if cursor is not None:
-        try:
-            created, task_id = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
-            after = (float(created), str(task_id))
-        except (ValueError, TypeError):
+        # As in other lists it names the last entry of the page before; if that is forgotten the client starts over.
+        last = tasks.store.get(cursor)
+        if last is None or last["owner"] != owner:
             # MUST: -32602 for a cursor that is not valid (basic/utilities/tasks#protocol-errors)
-            raise InvalidParams("Invalid cursor") from None
+            raise InvalidParams("Invalid cursor")
+        after = (last["created"], last["id"])
     # MUST: list only the tasks of who asks (basic/utilities/tasks#task-isolation-and-access-control)
     # SHOULD: pages of a bounded size (basic/utilities/tasks#task-listing)
     records = [] if owner is None else tasks.store.of_owner(owner, after, page_size + 1)
     result: ListTasksResult = {"tasks": [shown(record, tasks) for record in records[:page_size]]}
     if len(records) > page_size:
         # MUST: `nextCursor` if there are more (basic/utilities/tasks#task-listing)
-        last = records[page_size - 1]
-        place = json.dumps([last["created"], last["id"]]).encode("ascii")
-        result["nextCursor"] = base64.urlsafe_b64encode(place).decode("ascii")
+        result["nextCursor"] = records[page_size - 1]["id"]
     return result
 
 

@@ -129,14 +129,12 @@ def fetch(
     body: bytes | None = None,
     via: HttpClient | None = None,
     outer: HttpCall | None = None,
-    **shared: Any,
 ) -> Fetched:
     """Send a request to a URL that `check_url` has allowed; gives the response, whatever its status.
 
     Args:
         via: the client on whose behalf this is fetched: it is closed together with it, and has its `shared` options.
         outer: the call that waits for this; whatever cuts it ends the fetch.
-        shared: `verify`, `proxies` and `trust_env`, as of `HttpClient`, if there is no `via`.
 
     Blocks: at most 30 seconds.
     Raises: TransportClosed, RequestTimeout, RemoteProtocolError (it is too long, or encoded), and whatever cut `outer`.
@@ -145,7 +143,7 @@ def fetch(
 
     from mcp_ref.machinery.http_client import HttpClient
 
-    shared = via.shared if via is not None else shared
+    shared: Mapping[str, Any] = {} if via is None else via.shared
     proxies = dict(shared.get("proxies") or {})
     if shared.get("trust_env"):
         proxies = {**requests.utils.get_environ_proxies(url), **proxies}

@@ -73,7 +73,7 @@ class SqliteTasks:
 
     The file, which only its owner can read (mode 0600), holds answers and results in clear, and the arguments of what
     may run again. It belongs on a disk of this machine, not on a network's. A record that was written survives the
-    process; with `full=True` also a failure of the machine, at about ten times the cost of a write.
+    process, but not always a failure of the machine just then.
 
     Args:
         lease: seconds without a sign of life after which a process counts as dead.
@@ -85,8 +85,8 @@ class SqliteTasks:
     Threads: any. A connection is opened in each process that uses it, also after a fork.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, full: bool = False, lease: float = LEASE_TIMEOUT) -> None:
-        self._path, self._full, self._lease = os.fspath(path), full, lease
+    def __init__(self, path: str | os.PathLike[str], *, lease: float = LEASE_TIMEOUT) -> None:
+        self._path, self._lease = os.fspath(path), lease
         self._boot, self._waiters = _boot(), Waiters()
         self.clock: Callable[[], float] = time.time
         self.holder: str | None = None
@@ -99,7 +99,7 @@ class SqliteTasks:
         connection = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute(f"PRAGMA synchronous={'FULL' if self._full else 'NORMAL'}")
+            connection.execute("PRAGMA synchronous=NORMAL")
             connection.executescript(_TABLES)
         except BaseException:
             connection.close()

@@ -490,50 +490,33 @@ class TaskRun:
         self.stopped = False
         self._replayed: set[str] = set()  # questions of an earlier run whose answers this one was given
         self._milestone = threading.Event()
-        # Guards `_replayed` and what this is: a call; one that asks (so many questions), which stays a call meanwhile;
-        # one whose record is being written; a task; over. Told when a question or the writing has ended.
-        self._changed = threading.Condition(threading.Lock())
-        self._asking = 0
-        self._becoming = self._over = False
+        # Guards `_replayed`, and what this is: a call, a task (`id`), or over. Held while a call asks or its record is
+        # written, which have their limits: so none becomes a task in the middle of a question.
+        self._lock = threading.Lock()
+        self._over = False
 
     def become(self, message: str | None = None) -> bool:
         """Become a task, if it is still a call; whether it is one now. Raises: as `Tasks.create`; it is a call then."""
-        with self._changed:
-            # Bounded: by the limits of the questions and of the store.
-            self._changed.wait_for(lambda: not (self._asking or self._becoming))
-            self._becoming = self.id is None and not self._over
-            if not self._becoming:
-                return self.id is not None
-        try:
-            self.record = {**self.tasks.create(self, message), "params": {}}
-            self.id = self.record["id"]
-        finally:
-            with self._changed:
-                self._becoming = False
-                self._changed.notify_all()
-        self._milestone.set()
-        return self.id is not None
+        with self._lock:
+            if self.id is None and not self._over:
+                self.record = {**self.tasks.create(self, message), "params": {}}
+                self.id = self.record["id"]
+                self._milestone.set()
+            return self.id is not None
 
     def as_call(self, ask: Callable[[], JsonObject]) -> JsonObject | None:
-        """Call `ask` while this is a call, and stays one, and return what it returns; None: it is a task already.
+        """Call `ask`, which does not block, while this is a call, and return what it returns; None: it is a task.
 
         If `ask` ends the work (by what is not an Exception) it can no longer become a task.
         """
-        with self._changed:
-            self._changed.wait_for(lambda: not self._becoming)
+        with self._lock:
             if self.id is not None:
                 return None
-            self._asking += 1
-        ends = False
-        try:
-            return ask()
-        except BaseException as problem:
-            ends = not isinstance(problem, Exception)
-            raise
-        finally:
-            with self._changed:
-                self._asking, self._over = self._asking - 1, self._over or ends
-                self._changed.notify_all()
+            try:
+                return ask()
+            except BaseException as problem:
+                self._over = self._over or not isinstance(problem, Exception)
+                raise
 
     def resume(self, task_id: str) -> None:
         """Be a task that a dead process left, whose record names this process already."""
@@ -571,8 +554,7 @@ class TaskRun:
         except BaseException as problem:
             # Also what is not an Exception, such as SystemExit: it ends the work, not the process.
             outcome = problem
-        with self._changed:
-            self._changed.wait_for(lambda: not self._becoming)
+        with self._lock:
             self._over = True
         if self.id is None:
             self.outcome = outcome
@@ -618,7 +600,7 @@ class TaskRun:
         def put(record: JsonObject) -> bool:
             nonlocal key
             asked = record["asked"]
-            with self._changed:
+            with self._lock:
                 before = (
                     each for each in list(asked)[: record["replayed"]] if each not in self._replayed or each == key
                 )

@@ -8,19 +8,17 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from mcp_ref import Client, LocalBus, Server, SqliteTasks, Tasks
-from mcp_ref.machinery import tasking
+from mcp_ref import Client, LocalBus, Server
 from mcp_ref.machinery.shapes import JsonObject
 from tests.basic.transports.streamable_http import modern
 from tests.features.conftest import until
-from tests.features.task_server import make_server
 from tests.features.test_processes import APPLICATION, KEY
 from tests.redis_server import redis_server
 from tests.under_wsgi import Running, children, under
@@ -101,26 +99,6 @@ def test_what_nobody_can_be_told_is_ignored(message: JsonObject, caplog: pytest.
         until(lambda: heard)
     assert "no client can be told of" in caplog.text
     assert set(heard) == {(TOOLS, None)}
-
-
-def test_a_task_that_another_process_changes_is_told_at_once_and_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Nobody looks into the file now and then: only the bus says that something has changed there.
-    monkeypatch.setattr(tasking, "KEEPER_INTERVAL", 60)
-    bus = LocalBus()
-    one, two = (make_server(Tasks(SqliteTasks(tmp_path / "tasks.db")), bus=bus) for _ in range(2))
-    with (
-        closing(one), closing(two),
-        Client(one, revision="2026-07-28", tasks=True) as here, Client(two, revision="2026-07-28", tasks=True) as there,
-    ):  # fmt: skip
-        task = here.call_tool_as_task("wait")
-        with here.listen(tasks=[task.task_id]) as own, there.listen(tasks=[task.task_id]) as other:
-            assert [events.get(PATIENCE).params["status"] for events in (own, other)] == ["working"] * 2
-            # What anybody may have missed is read, and is the same as before.
-            bus.publish("jobs", None)
-            there.task(task.task_id).cancel()
-            assert [events.get(PATIENCE).params["status"] for events in (own, other)] == ["cancelled"] * 2
 
 
 def test_a_closed_server_listens_to_the_bus_no_longer() -> None:

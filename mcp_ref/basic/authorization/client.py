@@ -91,7 +91,7 @@ class AuthorizedRequest(NamedTuple):
         """Whether another token could help against this 401 or 403."""
         challenge = _challenge_of(reply)
         lacks_scope = challenge is not None and challenge.parameters.get("error") == "insufficient_scope"
-        return self.authorizer.renews and (reply.status == 401 or lacks_scope)
+        return reply.status == 401 or lacks_scope
 
     def renew(self, reply: HttpResponse) -> bool:
         """Get another token after such a reply. True: send the request again. Raises: AuthorizationError."""
@@ -120,9 +120,6 @@ class AuthorizedRequest(NamedTuple):
 
 class Authorizer:
     """Authorizes the requests to one server URL."""
-
-    renews = True
-    """Whether there can be another token after a refusal."""
 
     owner: str | None = None
     """Names the login that the token comes from. While it stays the same, so does the user."""
@@ -243,8 +240,6 @@ class _Bearer(Authorizer):
 
 class _Prepared(Authorizer):
     """A callable that is given each prepared request, such as those of `requests.auth`. It may set headers."""
-
-    renews = False
 
     def __init__(self, auth: Callable[[Any], Any]) -> None:
         self._auth = auth
@@ -753,8 +748,7 @@ class OAuth(Grant):
 
     def _registration(self, issuer: str) -> JsonObject:
         """What the authorization server answered when this client registered there; empty: it has not."""
-        record = self.store.get(self._key(issuer)) or {}
-        return record if "client_id" in record and all(isinstance(each, str) for each in record.values()) else {}
+        return self.store.get(self._key(issuer)) or {}
 
     def forget(self, url: str) -> None:
         """Forget the token for a server URL, in memory and in the store. The next call asks the user again."""

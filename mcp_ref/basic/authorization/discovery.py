@@ -141,25 +141,32 @@ def _named(
     issuer = next((each for each in preferred if each in issuers), issuers[0])
     if urlsplit(usable("the issuer", issuer, place)).query:
         raise AuthorizationError(f"the issuer {shown(issuer)} has a query")
-    # 3. MUST: try the addresses of RFC 8414 and of OpenID Connect Discovery in the order of the page
-    #    (basic/authorization#authorization-server-metadata-discovery)
-    for address in metadata_urls(issuer, openid=rules.openid_discovery):
-        if (document := fetcher.document(_SERVER, address, place)) is None:
-            continue
-        metadata: AuthorizationServerMetadata = checked(_SERVER, address, AuthorizationServerMetadata, document)
-        # MUST NOT: use metadata whose `issuer` differs, as text, from the one that was asked for
-        # (basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery)
-        if metadata["issuer"] != issuer:
+    # 3. What does it say of itself?
+    return Discovered(
+        issuer,
+        issuer_metadata(fetcher, issuer, place, openid=rules.openid_discovery),
+        # MUST: name this server in `resource`, exactly as it writes itself, since the other side compares text
+        # (basic/authorization#resource-parameter-implementation)
+        resource["resource"] if rules.resource_parameter else None,
+        scopes_in(" ".join(resource.get("scopes_supported") or ())),
+        rules,
+    )
+
+
+def issuer_metadata(
+    fetcher: Fetcher, issuer: str, named_by: str, *, openid: bool = True
+) -> AuthorizationServerMetadata:
+    """The metadata of an authorization server. Raises: AuthorizationError."""
+    # MUST: try the addresses of RFC 8414 and of OpenID Connect Discovery in the order of the page
+    # (basic/authorization#authorization-server-metadata-discovery)
+    for address in metadata_urls(issuer, openid=openid):
+        if (document := fetcher.document(_SERVER, address, named_by)) is not None:
+            metadata: AuthorizationServerMetadata = checked(_SERVER, address, AuthorizationServerMetadata, document)
+            # MUST NOT: use metadata whose `issuer` differs, as text, from the one that was asked for
+            # (basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery)
+            if metadata["issuer"] == issuer:
+                return metadata
             raise AuthorizationError(
                 f"{_SERVER}: {shown(address)} is of another issuer: {shown(metadata['issuer'])}, not {shown(issuer)}"
             )
-        return Discovered(
-            issuer,
-            metadata,
-            # MUST: name this server in `resource`, exactly as it writes itself, since the other side compares text
-            # (basic/authorization#resource-parameter-implementation)
-            resource["resource"] if rules.resource_parameter else None,
-            scopes_in(" ".join(resource.get("scopes_supported") or ())),
-            rules,
-        )
     raise AuthorizationError(f"{_SERVER} is missing: {shown(issuer)} has none")

@@ -44,18 +44,18 @@ Note = Callable[[Literal["send", "receive"], Mapping[str, Any]], None]
 
 
 class Fetcher:
-    """Sends requests on behalf of one call, in the thread of that call.
+    """Sends requests on behalf of one call, in the thread of that call; or of a server, in any thread.
 
     Args:
-        http: the client that makes the call, for its certificates and proxies.
-        call: whatever cuts it ends the fetch.
-        reach: the addresses that the MCP server may name.
+        http: the client that makes the call, for its certificates and proxies; None: a server.
+        call: whatever cuts it ends the fetch; None: nothing does.
+        reach: the addresses that may be named.
 
     Raises, from every method: AuthorizationError; and whatever cut the call.
     """
 
-    def __init__(self, http: HttpClient, call: HttpCall, reach: Reach, note: Note | None = None) -> None:
-        self._http, self.call, self._reach, self._note = http, call, reach, note
+    def __init__(self, http: HttpClient | None, call: HttpCall | None, reach: Reach, note: Note | None = None) -> None:
+        self._http, self._call, self._reach, self._note = http, call, reach, note
 
     def document(self, what: str, url: str, named_by: str, headers: Mapping[str, str] | None = None) -> Any:
         """Fetch a JSON object. None: the server says that it has no such document.
@@ -106,7 +106,7 @@ class Fetcher:
         if self._note is not None:
             self._note("send", {"method": method, "what": what, "url": shown(url), "oauth": without_secrets(said)})
         try:
-            reply = fetch(url, self._reach, method=method, headers=headers, body=body, via=self._http, outer=self.call)
+            reply = fetch(url, self._reach, method=method, headers=headers, body=body, via=self._http, outer=self._call)
         except (TransportClosed, RequestTimeout, RemoteProtocolError) as problem:
             raise AuthorizationError(f"{what}: no answer from {shown(url)}: {problem}") from problem
         if self._note is not None:

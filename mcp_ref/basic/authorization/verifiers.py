@@ -12,18 +12,18 @@ Both are a `Verify` of resource_server. They remember valid tokens for a while, 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import urlencode
 
-from mcp_ref.basic.authorization.metadata import basic_credentials, metadata_urls
+from mcp_ref.basic.authorization.discovery import issuer_metadata
+from mcp_ref.basic.authorization.fetching import Fetcher, usable
+from mcp_ref.basic.authorization.metadata import basic_credentials
 from mcp_ref.basic.authorization.resource_server import RETRY_AFTER, Principal
-from mcp_ref.errors import McpError
-from mcp_ref.machinery.guarded_fetch import Reach, check_url, fetch, is_loopback, is_secure
+from mcp_ref.errors import AuthorizationError
+from mcp_ref.machinery.guarded_fetch import Reach, is_loopback, is_secure
 from mcp_ref.machinery.http_call import origin_of
 from mcp_ref.machinery.latest import Latest
 
@@ -44,6 +44,9 @@ KEYS_LIFETIME: Final = 600.0
 KEYS_INTERVAL: Final = 60.0
 """Seconds that must pass before an unknown key can make the verifier fetch the keys again."""
 
+_KEYS: Final = "the keys of the authorization server"
+_ANYWHERE: Final = Fetcher(None, None, Reach(anywhere=True))  # whoever configured this server has named the address
+
 
 class _Verifier:
     """Verifies tokens, and remembers the valid ones for `lifetime` seconds. Threads: any."""
@@ -54,7 +57,7 @@ class _Verifier:
         self._known: Latest[bytes, tuple[Principal, float]] = Latest(MAX_KNOWN)
 
     def __call__(self, token: str) -> Principal | None:
-        """See `Verify`. Raises: ConnectionError: the authorization server cannot be reached, or refuses this server."""
+        """See `Verify`. Raises: AuthorizationError: the authorization server cannot be reached, or refuses us."""
         digest, now = hashlib.sha256(token.encode()).digest(), time.time()
         if (known := self._known.get(digest)) is not None and known[1] > now:
             return known[0]
@@ -87,20 +90,6 @@ def _principal(claims: Mapping[str, Any], issuer: str, leeway: float) -> Princip
         raise ValueError("its exp is not a time")
     expires = None if ends is None else ends + leeway
     return Principal(subject, issuer, client, frozenset(scopes), frozenset(urls), expires, dict(claims))
-
-
-def _document(url: str, reach: Reach, **request: Any) -> dict[str, Any] | None:
-    """Fetch a JSON object; None if the server says that it has no such document. Raises: ConnectionError."""
-    try:
-        reply = fetch(url, reach, **request)
-        if 400 <= reply.status < 500:
-            return None
-        found = json.loads(reply.body) if reply.status == 200 else None
-    except (McpError, ValueError, RecursionError) as problem:
-        raise ConnectionError(f"no document from the authorization server: {problem}") from problem
-    if not isinstance(found, dict):
-        raise ConnectionError(f"the authorization server answered with status {reply.status} and without a JSON object")
-    return found
 
 
 class JwtVerifier(_Verifier):
@@ -167,13 +156,13 @@ class JwtVerifier(_Verifier):
                 found = [key for key in found if named is None or key.get("kid") == named]
                 if now < self._again or (found and now < self._fetched + KEYS_LIFETIME):
                     if not self._keys:
-                        raise ConnectionError("the keys of the authorization server could not be fetched")
+                        raise AuthorizationError("the keys of the authorization server could not be fetched")
                     return found[0] if len(found) == 1 else None
                 self._fetching, self._again = True, now + RETRY_AFTER
             keys: list[dict[str, Any]] | None = None
             try:
                 keys = self._fetch()
-            except ConnectionError:
+            except AuthorizationError:
                 if not self._keys:
                     raise
             finally:
@@ -184,25 +173,18 @@ class JwtVerifier(_Verifier):
                     self._changed.notify_all()
 
     def _fetch(self) -> list[dict[str, Any]]:
-        """Fetch the keys that the issuer publishes. Raises: ConnectionError."""
-        anywhere = Reach(anywhere=True)
-        url, reach = self._jwks_uri, anywhere
+        """Fetch the keys that the issuer publishes. Raises: AuthorizationError."""
+        url, fetcher = self._jwks_uri, _ANYWHERE
         if url is None:
-            found = (_document(place, anywhere) for place in metadata_urls(self._issuer))
-            metadata = next((each for each in found if each is not None), {})
-            if metadata.get("issuer") != self._issuer:
-                raise ConnectionError("the authorization server has no metadata, or that of another issuer")
-            try:
-                url = check_url(metadata.get("jwks_uri"), self._issuer)
-            except ValueError as problem:
-                raise ConnectionError(f"jwks_uri cannot be used: {problem}") from None
+            metadata = issuer_metadata(fetcher, self._issuer, self._issuer)
+            url = usable(_KEYS, metadata.get("jwks_uri", ""), self._issuer)
             # The issuer itself may be anywhere, since whoever configured this server named it. What the issuer names
             # may not.
             if origin_of(url) != origin_of(self._issuer):
-                reach = Reach("loopback" if is_loopback(self._issuer) else "global")
-        keys = (_document(url, reach) or {}).get("keys")
+                fetcher = Fetcher(None, None, Reach("loopback" if is_loopback(self._issuer) else "global"))
+        keys = (fetcher.document(_KEYS, url, self._issuer) or {}).get("keys")
         if not isinstance(keys, list):
-            raise ConnectionError("the authorization server publishes no keys")
+            raise AuthorizationError("the authorization server publishes no keys")
         return [key for key in keys if isinstance(key, dict)]
 
 
@@ -223,18 +205,13 @@ class Introspection(_Verifier):
         super().__init__(INTROSPECTION_LIFETIME)
         if not is_secure(url):
             raise ValueError(f"{url!r} must be an https URL; http is for this machine alone")
-        self._url, self._issuer = url, issuer
-        self._headers = {
-            **basic_credentials(client_id, secret),
-            "Accept": "application/json",
-            "Content-Type": "application/x-www-form-urlencoded",
-        }
+        self._url, self._issuer, self._credentials = url, issuer, basic_credentials(client_id, secret)
 
     def _verify(self, token: str) -> Principal:
-        form = urlencode({"token": token, "token_type_hint": "access_token"}).encode()
-        claims = _document(self._url, Reach(anywhere=True), method="POST", headers=self._headers, body=form)
-        if claims is None:
-            raise ConnectionError("the authorization server does not let this server ask")
+        form = {"token": token, "token_type_hint": "access_token"}
+        reply, claims = _ANYWHERE.post("the introspection", self._url, self._url, form, headers=self._credentials)
+        if reply.status != 200:
+            raise AuthorizationError(f"the authorization server does not let this server ask: status {reply.status}")
         starts = claims.get("nbf", 0)
         if claims.get("active") is not True or claims.get("iss", self._issuer) != self._issuer:
             raise ValueError("the authorization server calls it inactive, or names another issuer")

@@ -55,15 +55,16 @@ log = logging.getLogger("mcp_ref.tasks")
 MAX_PAUSE: Final = 300.0
 """Seconds for which the time limit of a wait stands still while the user answers questions of the task."""
 
+POLL_INTERVAL: Final = 1.0
 MIN_POLL_INTERVAL: Final = 0.05
 MAX_POLL_INTERVAL: Final = 60.0
+"""Seconds between two polls if the server does not say; and the least and the most, whatever it says."""
+
 REPORTS_TIMEOUT: Final = 5.0
 """Seconds that a result waits for the last calls of `on_progress`."""
 
 _NUMBERS: Final = count(1)  # of progress tokens
-
-POLL_INTERVAL: Final = 1.0
-"""Seconds between two polls: between these two, and so many if the server does not say."""
+_AGAIN: Final = {"resend": True}  # what only reads, or changes nothing the second time, if its answer is lost
 
 
 class Reports:
@@ -409,11 +410,6 @@ class ExtensionTask(TaskHandle):
             self._answered |= responses.keys()
         params = {"taskId": self.task_id, "inputResponses": responses}
         self._client.request("tasks/update", params, cast(Options, _AGAIN))
-
-
-_AGAIN: Final = {
-    "resend": True
-}  # what only reads, or changes nothing the second time, is sent again if its answer is lost
 
 
 # -- asking for a task --------------------------------------------------------------------------------------------

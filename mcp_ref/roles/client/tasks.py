@@ -36,11 +36,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("mcp_ref.tasks")
 
-_HOSTED: Final[dict[str, tuple[str, JsonObject]]] = {
-    "sampling/createMessage": ("sampling", {"createMessage": {}}),
-    "elicitation/create": ("elicitation", {"create": {}}),
-}
-"""What a client can make a task: the capability that it needs, and what declares it."""
+_HOSTED: Final = ("sampling/createMessage", "elicitation/create")
+"""What a client can make a task, if it has the capability of that name."""
 
 MAX_HOSTED: Final = 32
 """Questions of a server that may be tasks of this client at once; one more is refused."""
@@ -64,13 +61,14 @@ class Follower(Answers):
     def __init__(self, client: Client, answers: Answers) -> None:
         self._client, self._inner = client, answers
         self.elicitors = answers.elicitors
-        hosted = {method: member for method, (name, member) in _HOSTED.items() if name in answers.capabilities}
+        self._hosted = [method for method in _HOSTED if method.partition("/")[0] in answers.capabilities]
         self.capabilities = dict(answers.capabilities)
-        if hosted:
+        if self._hosted:
             # MUST: a client that supports tasks declares `tasks` (basic/utilities/tasks#capabilities)
-            requests = {method.partition("/")[0]: member for method, member in hosted.items()}
+            requests: JsonObject = {
+                name: {member: {}} for name, member in (method.split("/") for method in self._hosted)
+            }
             self.capabilities["tasks"] = {"list": {}, "cancel": {}, "requests": requests}
-        self._hosted = hosted
         # Those that this client hosts; without one there is no thread.
         self._tasks = Tasks(most=MAX_HOSTED, size_per_owner=MAX_KEPT)
         self._answering = page.answering(self._tasks, lambda method: KINDS[method].result, lambda: MAX_LISTED)

@@ -236,8 +236,7 @@ class Consent:
             decision = Decision(False, "nobody")
         else:
             decision = self._ask(question, self.ask)
-        if self._audit is not None:
-            self._write(question, {"decision": "allow" if decision.allowed else "deny", "by": decision.by})
+        self._write(question, {"decision": "allow" if decision.allowed else "deny", "by": decision.by})
         return decision
 
     def _ask(self, question: Question, ask: Callable[[Question], Answer | bool]) -> Decision:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from mcp_ref.basic.subscriptions import LIST_CHANGES, TASK_TOLD, UPDATED
+from mcp_ref.basic.subscriptions import LIST_CHANGES, UPDATED
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.uri_template import covers
 from mcp_ref.messages import JsonObject
@@ -122,15 +122,11 @@ def heard(server: Server, message: JsonObject | None) -> None:
         for subscription in [] if server.stateless is None else list(server.stateless.subscriptions):
             for uri in subscription.honoured.get("resourceSubscriptions", ()):
                 subscription.put(UPDATED, {"uri": uri})
-        if server.tasks is not None:
-            server.tasks.look()
         return
     match message:
         case {"method": str(method), "params": {"uri": str(uri)}} if method == UPDATED:
             server.tell_change(UPDATED, {"uri": uri})
         case {"method": str(method)} if method in LIST_CHANGES:
             server.tell_change(method, {})
-        case {"method": str(method), "params": {"taskId": str(task_id)}} if method == TASK_TOLD and server.tasks:
-            server.tasks.look(task_id)
         case _:
             log.warning("the bus delivered a message that no client can be told of: %.80r", message.get("method"))

@@ -11,9 +11,7 @@ Not here:  the methods `tasks/...` (basic/tasks); threads, limits and what is ke
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, cast
 
 from mcp_ref import messages
@@ -27,13 +25,13 @@ from mcp_ref.errors import (
     McpError,
     MethodNotFound,
     MissingClientCapability,
-    RequestCancelled,
     TransportClosed,
 )
 from mcp_ref.extensions.tasks import NAME, TOLD, created, served, shown
 from mcp_ref.incoming import Incoming, Reply
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.tasking import TaskRun, Tasks
+from mcp_ref.machinery.turns import at_once
 from mcp_ref.machinery.workers import before_block
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
@@ -59,7 +57,7 @@ class ServerTasks:
         if self.tasks.on_change is not None:
             raise ValueError("these tasks belong to another server")
         kept = self.tasks
-        kept.on_change, kept.adopt, kept.look = self._publish, self._adopt, self.look
+        kept.on_change, kept.adopt, kept.look = self._tell, self._adopt, self._look
         kept.serving = lambda: bool(server.sessions or server.services)
         self._told: dict[str, int] = {}  # the versions of others that were told; one that is lost is told again
         self.extension = served(self.tasks, tools.CallToolResult)
@@ -164,14 +162,8 @@ class ServerTasks:
         call.asking.attach(lambda reason: self.tasks.finish(run, task_id, {"cancelled": reason}))
         return created(run.record, self.tasks)
 
-    def _publish(self, record: JsonObject) -> None:
-        """Tell the subscriptions of a task that has changed here, and the other processes that it has."""
-        if self.server.bus is not None and self.tasks.store.holder is not None:
-            self.server.bus.publish(self.server.info["name"], {"method": TOLD, "params": {"taskId": record["id"]}})
-        self._tell(record)
-
     def _tell(self, record: JsonObject) -> None:
-        """Tell the subscriptions of this process the state of a task."""
+        """Tell the subscriptions of this process the state of a task. (Other processes look into the store.)"""
         if self.server.stateless is None or not self.server.stateless.subscriptions:
             return
         latest: JsonObject | None = record
@@ -185,12 +177,12 @@ class ServerTasks:
             if latest is not None and latest["version"] == record["version"]:
                 return
 
-    def look(self, *changed: str) -> None:
-        """Tell the subscriptions what other processes have changed: all tasks that they ask for, or these alone."""
+    def _look(self) -> None:
+        """Tell the subscriptions what other processes have changed."""
         subscriptions = () if self.server.stateless is None else tuple(self.server.stateless.subscriptions)
         asked = {each for subscription in subscriptions for name, each in subscription.also if name == "taskIds"}
         self._told = {task_id: version for task_id, version in self._told.items() if task_id in asked}
-        for task_id in asked.intersection(changed) if changed else asked:
+        for task_id in asked:
             is_new = self.tasks.store.wait(task_id, self._told.get(task_id, 0), 0)
             if is_new and (record := self.tasks.store.get(task_id)) is not None:
                 self._told[task_id] = record["version"]
@@ -318,35 +310,16 @@ class TaskCall(Conversation):
         return cast(JsonObject, messages.decode(messages.encode(answer["result"])))
 
     def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]:
-        """Several questions at once: each of the callables in a thread of its own."""
+        """Several questions at once: each of the callables in a thread of its own; what one raises is raised when all
+        of them have ended."""
         if self.task.id is None:
             return self.origin.ask_all(asks)
-        returned: list[Any] = [None] * len(asks)
-        ended: SimpleQueue[BaseException | None] = SimpleQueue()
-
-        def call(place: int, ask: Callable[[], Any]) -> None:
-            try:
-                returned[place] = ask()
-                ended.put(None)
-            except BaseException as problem:
-                ended.put(problem)
-
-        def give_up(reason: str | None) -> None:
-            ended.put(RequestCancelled(reason or "the task has ended"))
-
-        name = threading.current_thread().name
-        for number, ask in enumerate(asks):
-            # Daemon: it ends with its answer, or with the task, unless a user's code holds it.
-            threading.Thread(target=call, args=(number, ask), name=f"{name}-{number + 1}", daemon=True).start()
-        self.task.cancel.attach(give_up)
         before_block()
-        try:
-            for _ in asks:
-                # Bounded: by each answer, and by the end of the task.
-                if (problem := ended.get()) is not None:
-                    raise problem
-        finally:
-            self.task.cancel.detach(give_up)
+        # Bounded: each question by its answer, its time limit, and the end of the task.
+        returned = [found for _, found in at_once(lambda ask: ask(), asks, None)]
+        for found in returned:
+            if isinstance(found, Exception):
+                raise found
         return returned
 
     def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -30,6 +31,7 @@ from mcp_ref import (
     Server,
     TransportClosed,
 )
+from mcp_ref.basic.authorization.client import open_browser
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.guarded_fetch import Reach, check_url, is_loopback, kind_of
 from tests.basic.authorization.world import WAIT, World, answer
@@ -133,6 +135,8 @@ ATTACKS: list[tuple[str, Change, str, str]] = [
     ("resource_metadata twice", challenge('Bearer resource_metadata="URL/a", resource_metadata="URL/b"'), "once", PRM),
     ("the invitation to another network", challenge('Bearer resource_metadata="https://10.0.0.1/x"'), "10.0.0.1", AS),
     ("the cloud's own address", challenge('Bearer resource_metadata="https://169.254.169.254/x"'), "169.254", AS),
+    ("a token endpoint over http", metadata(token_endpoint="http://192.0.2.1/x"), "not https", "/token"),
+    ("registration over http", metadata(registration_endpoint="http://192.0.2.1/x"), "not https", VISIT),
     ("a host that cannot be", metadata(token_endpoint="https://a..b/token"), "no answer .*label", "/token"),
     ("remote http", challenge('Bearer resource_metadata="http://192.0.2.1/x"'), "not https", AS),
     ("user information", challenge('Bearer resource_metadata="https://a@example.com/x"'), "user information", AS),
@@ -602,9 +606,11 @@ def test_no_secret_is_shown(world: World, caplog: pytest.LogCaptureFixture, tmp_
 
 
 @pytest.mark.parametrize("auth", ["token", OAuth("tests")])
-def test_no_token_goes_over_http_to_another_machine(auth: Any) -> None:
+def test_no_token_goes_over_http_to_another_machine_and_no_browser_comes_back_so(auth: Any) -> None:
     with pytest.raises(AuthorizationError, match="not https"):
         Client("http://example.com/mcp", auth=auth)
+    with pytest.raises(ValueError, match="not https"):
+        OAuth("tests", redirect_uri="http://192.0.2.1/callback")
 
 
 def test_auth_is_for_urls_and_stands_alone() -> None:
@@ -693,60 +699,32 @@ def test_an_address_is_looked_at_when_it_is_connected_to(world: World, monkeypat
 
 
 @pytest.mark.parametrize("query", ["a=$(id)", "a=%60id%60&b='x'", "a=1&b=2;c"])
-def test_no_shell_is_started_for_the_browser(world: World, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_shell_is_started_for_the_browser(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import subprocess
     import webbrowser
 
-    world.metadata["authorization_endpoint"] += f"?{query}"
     started: list[Any] = []
 
-    class Browser:
-        """In place of a process: notes how it is started, and comes back as a browser would."""
+    def start(command: Any, shell: bool = False, **options: Any) -> Any:
+        started.append((command, shell))
+        return SimpleNamespace(poll=lambda: None)
 
-        def __init__(self, command: Any, **options: Any) -> None:
-            started.append((command, options.get("shell", False)))
-            url = command[-1]
-            self.thread = threading.Thread(target=lambda: requests.get(world.visit(url), timeout=WAIT), name="browser")
-            self.thread.start()
-
-        def poll(self) -> None:
-            return None
-
-    monkeypatch.setattr(subprocess, "Popen", Browser)
+    monkeypatch.setattr(subprocess, "Popen", start)
     monkeypatch.setattr(webbrowser, "_tryorder", ["tests"])
     monkeypatch.setitem(webbrowser._browsers, "tests", [None, webbrowser.BackgroundBrowser("/bin/browser")])  # type: ignore[attr-defined]
-    with world.client(OAuth("tests")):
-        pass
-    ((command, shell),) = started
-    assert isinstance(command, list) and command[0] == "/bin/browser" and not shell
-    for thread in threading.enumerate():
-        if thread.name == "browser":
-            thread.join(WAIT)
+    open_browser(f"https://auth.example/authorize?{query}")
+    assert started == [(["/bin/browser", f"https://auth.example/authorize?{query}"], False)]
 
 
-@pytest.mark.parametrize(
-    ("entry", "changed"),
-    [
-        *[("token", {"fresh_until": "soon"}), ("token", {"scopes": [7]}), ("token", {"scopes": 7})],
-        *[("token", {"refresh": 7}), ("token", {"login": {}}), ("token", {"access": 7}), ("token", {"more": 7})],
-        *[("client", {"client_id": 7}), ("client", {"client_secret": 7}), ("client", {"scope": [7]})],
-        *[("client", {"redirect_uri": 7}), ("client", {"token_endpoint_auth_method": []})],
-    ],
-    ids=str,
-)
-def test_an_entry_of_the_store_that_has_another_form_counts_as_absent(world: World, entry: str, changed: Any) -> None:
+def test_a_stored_token_of_another_version_of_the_program_counts_as_absent(world: World) -> None:
     store = MemoryStore()
-    auth = OAuth("tests", visit=world.visit, store=store, scopes=["read"])
-    with world.client(auth):
+    with world.client(OAuth("tests", visit=world.visit, store=store)):
         pass
-    (name,) = [name for name in store._kept if name.startswith(f"{entry} ")]
-    store.put(name, {**(store.get(name) or {}), **changed})
-    if entry == "client":
-        world.valid, world.token["access_token"] = {"token-2"}, "token-2"
-    with world.client(OAuth("tests", visit=world.visit, store=store, scopes=["read"])) as client:
+    (name,) = [name for name in store._kept if name.startswith("token ")]
+    store.put(name, {**(store.get(name) or {}), "more": 7})
+    with world.client(OAuth("tests", visit=world.visit, store=store)) as client:
         client.call_tool("t")
-    assert len(world.visits) == 2
-    assert world.paths().count("/register") == (2 if entry == "client" else 1)
+    assert len(world.visits) == 2 and world.paths().count("/register") == 1
 
 
 def test_a_port_that_somebody_took_is_replaced_and_registered(world: World, tmp_path: Path) -> None:
@@ -773,16 +751,6 @@ def test_a_redirect_uri_of_a_port_that_is_taken_is_an_error(world: World) -> Non
         with pytest.raises(AuthorizationError, match="cannot listen"):
             world.client(OAuth("tests", visit=world.visit, redirect_uri=uri)).connect()
     assert world.visits == []
-
-
-def test_links_that_are_for_people_are_not_fetched(world: World) -> None:
-    links = ("logo_uri", "policy_uri", "tos_uri", "op_policy_uri", "resource_documentation", "service_documentation",
-             "resource_policy_uri", "resource_tos_uri", "jwks_uri", "signed_metadata", "icons")  # fmt: skip
-    for document in (world.resource, world.metadata, world.token):
-        document |= dict.fromkeys(links, f"{world.issuer}/trap")
-    with world.client() as client:
-        client.call_tool("t")
-    assert "/trap" not in world.paths()
 
 
 def test_a_process_that_dies_between_a_rotation_and_its_storing_leads_to_one_login(

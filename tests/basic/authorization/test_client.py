@@ -274,16 +274,6 @@ def test_every_request_has_the_token_in_its_header_and_none_in_its_url(world: Wo
     assert all("token-1" not in asked.url for asked in world.asked)
 
 
-def test_what_is_sent_for_authorization_goes_over_https_but_on_this_machine(world: World) -> None:
-    for name in ("token_endpoint", "registration_endpoint", "authorization_endpoint"):
-        world.metadata = world.metadata_of(world.issuer) | {name: "http://192.0.2.1/x"}
-        with pytest.raises(AuthorizationError, match="not https"):
-            world.client().connect()
-    with pytest.raises(ValueError, match="not https"):
-        OAuth("tests", redirect_uri="http://192.0.2.1/callback")
-    assert urlsplit(world.url).hostname == "127.0.0.1"
-
-
 def test_dynamic_registration_is_warned_of_where_it_is_deprecated_and_something_replaces_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

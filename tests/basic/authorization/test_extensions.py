@@ -178,15 +178,6 @@ def test_without_the_extra_a_key_says_what_to_install(monkeypatch: pytest.Monkey
         importlib.import_module("mcp_ref.machinery.jwt")
 
 
-@pytest.mark.parametrize("token", ["MARK.expired.jwt", "MARK of another audience", "", "MARK\r\nX: y"])
-def test_a_workloads_token_is_sent_as_it_is_and_never_shown(world: World, token: str) -> None:
-    world.at["/token"] = lambda asked: answer({"error": "invalid_grant", "error_description": asked.body.decode()}, 400)
-    with pytest.raises(AuthorizationError, match="invalid_grant") as caught:
-        world.client(WorkloadIdentity(lambda: token)).connect()
-    assert [form["assertion"] for form in world.forms()] == [token]
-    assert "MARK" not in str(caught.value)
-
-
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_a_final_extension_is_declared_where_there_are_extensions(world: World, revision: str) -> None:
     ways: list[tuple[Any, list[str]]] = [

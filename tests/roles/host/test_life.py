@@ -367,14 +367,3 @@ def test_a_server_of_either_era_comes_back_and_harm_is_not_done_twice(
         assert host.call("a/pay")["content"][0]["text"] == "pay"
     lines = story.read_text().split()
     assert lines.count("look") == 1 + trusted and lines.count("pay") == 1 and lines.count("died") == 1
-    assert not [line for line in _command_lines() if str(story) in line], "no process is left"
-
-
-def _command_lines() -> list[str]:
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            found.append(entry.read_text("utf-8", "replace"))
-        except OSError:
-            continue
-    return found
