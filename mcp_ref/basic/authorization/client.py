@@ -748,7 +748,8 @@ class OAuth(Grant):
 
     def _registration(self, issuer: str) -> JsonObject:
         """What the authorization server answered when this client registered there; empty: it has not."""
-        return self.store.get(self._key(issuer)) or {}
+        record = self.store.get(self._key(issuer)) or {}
+        return record if "client_id" in record and all(isinstance(each, str) for each in record.values()) else {}
 
     def forget(self, url: str) -> None:
         """Forget the token for a server URL, in memory and in the store. The next call asks the user again."""

@@ -78,10 +78,15 @@ class Token(NamedTuple):
 
     @classmethod
     def kept(cls, record: JsonObject | None, kind: str) -> Token | None:
-        """The token in a record of a store; None if there is none, or it is of another kind or version."""
-        if record is None or record.keys() != set(cls._fields) or record["kind"] != kind:
+        """The token in a record of a store; None if the record is not a token of this kind."""
+        try:
+            token = cls(**(record or {}))
+            texts = (token.issuer, token.resource, token.client_id, token.login, token.refresh, *(token.scopes or ()))
+            sound = isinstance(token.fresh_until, int | float | None) and all(isinstance(x, str | None) for x in texts)
+            fits = token.kind == kind and _ACCESS_TOKEN.fullmatch(token.access)
+            return token._replace(scopes=token.scopes and tuple(token.scopes)) if sound and fits else None
+        except TypeError:
             return None
-        return cls(**{**record, "scopes": None if record["scopes"] is None else tuple(record["scopes"])})
 
     def belongs(self, found: Discovered) -> bool:
         """Whether this authorization server issued it for this MCP server."""

@@ -716,15 +716,29 @@ def test_no_shell_is_started_for_the_browser(query: str, monkeypatch: pytest.Mon
     assert started == [(["/bin/browser", f"https://auth.example/authorize?{query}"], False)]
 
 
-def test_a_stored_token_of_another_version_of_the_program_counts_as_absent(world: World) -> None:
+@pytest.mark.parametrize(
+    ("entry", "changed"),
+    [
+        *[("token", {"fresh_until": "soon"}), ("token", {"scopes": [7]}), ("token", {"scopes": 7})],
+        *[("token", {"refresh": 7}), ("token", {"login": {}}), ("token", {"access": 7}), ("token", {"more": 7})],
+        *[("client", {"client_id": 7}), ("client", {"client_secret": 7}), ("client", {"scope": [7]})],
+        *[("client", {"redirect_uri": 7}), ("client", {"token_endpoint_auth_method": []})],
+    ],
+    ids=str,
+)
+def test_an_entry_of_the_store_that_has_another_form_counts_as_absent(world: World, entry: str, changed: Any) -> None:
     store = MemoryStore()
-    with world.client(OAuth("tests", visit=world.visit, store=store)):
+    auth = OAuth("tests", visit=world.visit, store=store, scopes=["read"])
+    with world.client(auth):
         pass
-    (name,) = [name for name in store._kept if name.startswith("token ")]
-    store.put(name, {**(store.get(name) or {}), "more": 7})
-    with world.client(OAuth("tests", visit=world.visit, store=store)) as client:
+    (name,) = [name for name in store._kept if name.startswith(f"{entry} ")]
+    store.put(name, {**(store.get(name) or {}), **changed})
+    if entry == "client":
+        world.valid, world.token["access_token"] = {"token-2"}, "token-2"
+    with world.client(OAuth("tests", visit=world.visit, store=store, scopes=["read"])) as client:
         client.call_tool("t")
-    assert len(world.visits) == 2 and world.paths().count("/register") == 1
+    assert len(world.visits) == 2
+    assert world.paths().count("/register") == (2 if entry == "client" else 1)
 
 
 def test_a_port_that_somebody_took_is_replaced_and_registered(world: World, tmp_path: Path) -> None:
