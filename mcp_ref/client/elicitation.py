@@ -238,17 +238,6 @@ METHODS = (
 # -- both sides: modes ------------------------------------------------------------------------------------------------
 
 
-def capability(form: bool, url: bool) -> JsonObject:
-    """The capability `elicitation` that a client declares: `{"form": {}, "url": {}}`, with one mode at least.
-
-    Raises: ValueError: neither; such a client does not declare `elicitation`.
-    """
-    # MUST: a client that declares `elicitation` supports at least one mode (client/elicitation#capabilities)
-    if not form and not url:
-        raise ValueError("a client that declares `elicitation` must support at least one of its modes")
-    return {mode: {} for mode, given in (("form", form), ("url", url)) if given}
-
-
 def modes_of(capabilities: JsonObject, revision: Revision) -> set[str]:
     """The modes that capabilities declare. Before there were modes, to declare elicitation was to declare forms."""
     declared = capabilities.get("elicitation")

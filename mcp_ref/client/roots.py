@@ -72,11 +72,6 @@ METHODS = (
 )  # fmt: skip
 
 
-def capability(list_changed: bool = True) -> JsonObject:
-    """The capability `roots` that a client declares: `{"listChanged": true}`, or `{}` if its list stays as it is."""
-    return {"listChanged": True} if list_changed else {}
-
-
 def _root_problem(uri: str) -> str | None:
     """What keeps a URI from being a root; both sides ask."""
     from urllib.parse import unquote, urlsplit

@@ -160,11 +160,6 @@ METHODS = (
 # -- both sides -------------------------------------------------------------------------------------------------------
 
 
-def capability(tools: bool = False, context: bool = False) -> JsonObject:
-    """The capability `sampling` that a client declares: `{}`, with `tools` and `context` as empty objects if wanted."""
-    return {name: {} for name, wanted in (("tools", tools), ("context", context)) if wanted}
-
-
 def of_type(message: Mapping[str, Any], kind: str) -> list[Any]:
     """The blocks of a message that are of one type, such as "tool_use"; `content` is one block, or a list of them."""
     content = message.get("content", [])

@@ -67,14 +67,7 @@ def test_a_nested_form_is_invalid_params() -> None:
         answer(lambda m, s: {}, {"type": "object", "properties": {"x": {"type": "object"}}})
 
 
-# -- what is declared
-
-
-def test_capability_names_the_modes_and_there_is_one_at_least() -> None:
-    assert elicitation.capability(form=True, url=True) == {"form": {}, "url": {}}
-    assert elicitation.capability(form=False, url=True) == {"url": {}}
-    with pytest.raises(ValueError, match="mode"):
-        elicitation.capability(form=False, url=False)
+# -- how often
 
 
 def test_a_flood_of_questions_is_refused_without_any_setting() -> None:

@@ -107,6 +107,8 @@ def test_a_client_declares_what_it_was_given_functions_for(revision: str) -> Non
     modes = {"elicitation": {}} if revision == FORMS_ONLY else modes
     told: Any = {"listChanged": True} if revision in OLDER else {}
     assert declared(revision, **everything) == {"roots": told, "sampling": {}, **modes}
+    if revision in (LATEST, MODERN):
+        assert declared(revision, open_url=everything["open_url"]) == {"elicitation": {"url": {}}}
 
 
 def declared(revision: str, **options: Any) -> Any:

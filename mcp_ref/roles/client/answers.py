@@ -85,14 +85,16 @@ class Answers:
         if source is not None:
             if isinstance(source, str | os.PathLike):
                 raise TypeError(f"roots must be a list of folders, or a function that returns them, not {source!r}")
-            self.capabilities["roots"] = roots.capability()
+            self.capabilities["roots"] = {"listChanged": True}
             self._answers["roots/list"] = partial(roots.roots_list, source)
         if sample is not None:
-            self.capabilities["sampling"] = sampling.capability()
+            self.capabilities["sampling"] = {}
             self._answers["sampling/createMessage"] = partial(sampling.sampling_create_message, sample)
         if elicit is not None or open_url is not None:
-            # MUST: a client that supports elicitation declares it, with the modes (client/elicitation#capabilities)
-            self.capabilities["elicitation"] = elicitation.capability(elicit is not None, open_url is not None)
+            # MUST: a client that supports elicitation declares it, with the modes, of which it supports at least one
+            # (client/elicitation#capabilities)
+            modes = {"form": elicit, "url": open_url}
+            self.capabilities["elicitation"] = {mode: {} for mode, given in modes.items() if given is not None}
             self._answers["elicitation/create"] = partial(elicitation.elicitation_create, self.elicitors)
 
     def __call__(self, ctx: ClientContext, incoming: Incoming) -> JsonObject:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from mcp_ref.basic.authorization.resource_server import Door, Protection
     from mcp_ref.roles.server.server import Server
     from mcp_ref.roles.server.wsgi import WsgiApplication
-    from mcp_ref.trace.record import Tap
 
 
 log = logging.getLogger(__name__)
@@ -82,7 +81,6 @@ class RunOptions(HttpOptions, total=False):
 
 _KINDS: Final = {
     "a list of strings": ("hosts", "origins"),
-    "a function": ("authenticate", "event_store"),
     "a whole number of at least 0": tuple(name for name in HttpOptions.__annotations__ if name.startswith("max_s")),
     "a whole number of at least 1": ("max_message",),
 }
@@ -94,8 +92,6 @@ def _check(options: HttpOptions) -> None:
         check_kind(kind, **{name: options.get(name) for name in names})
     for name in ("idle", "keep_alive"):
         check_seconds(name, options.get(name))
-    if not isinstance(limits := options.get("limits", HttpLimits()), HttpLimits):
-        raise TypeError(f"limits must be HttpLimits(...), not {limits!r}")
     paths = {name: path for name in ("path", "sse_path", "messages_path") if (path := options.get(name)) is not None}
     for name, path in paths.items():
         if not isinstance(path, str) or not re.fullmatch(r"/[^\s?#]*", path):
@@ -116,10 +112,9 @@ class Endpoints:
 
     Args:
         host: under which clients on this machine know the server, beside the names that every one has.
-        tap: gives the tap of a trace for the name of a transport.
     """
 
-    def __init__(self, server: Server, host: str, options: HttpOptions, tap: Callable[[str], Tap | None]) -> None:
+    def __init__(self, server: Server, host: str, options: HttpOptions) -> None:
         _check(options)
         self.path, self.sse_path = path, sse_path = options.pop("path", "/mcp"), options.pop("sse_path", None)
         messages_path, limits = options.pop("messages_path", "/messages"), options.pop("limits", HttpLimits())
@@ -152,12 +147,12 @@ class Endpoints:
             self.routes.update(door.routes)
             return replace(chosen, authenticate=door.authenticate, authorize=door.authorize)
 
-        streamable = StreamableEndpoint(server, options_at(path), partial(tap, "http"))
+        streamable = StreamableEndpoint(server, options_at(path), partial(server.tap, "http"))
         if streamable.sessions.revisions or streamable.stateless.revisions:
             self._endpoints.append(streamable)
             self.routes[path] = streamable
         if sse_path is not None:
-            sse = SseEndpoint(server, messages_path, options_at(sse_path), partial(tap, "http+sse"))
+            sse = SseEndpoint(server, messages_path, options_at(sse_path), partial(server.tap, "http+sse"))
             if sse.revisions:
                 self._endpoints.append(sse)
                 self.routes |= {sse_path: sse.listen, messages_path: sse.post}
@@ -212,10 +207,7 @@ def service_ended(server: Server, service: HttpService | WsgiApplication | None,
 
 def serve(server: Server, host: str, port: int, options: HttpOptions) -> HttpService:
     """See `Server.serve_http`."""
-    if not isinstance(port, int) or not 0 <= port <= 65535:
-        raise ValueError(f"port must be a whole number up to 65535, or 0 for a free one, not {port!r}")
-    ended = partial(service_ended, server)
-    service = begin_service(server, lambda: HttpService(server, host, port, options, server.tap, ended))
+    service = begin_service(server, lambda: HttpService(server, host, port, options))
     try:
         # Only now: the server knows it, and its `close` would end it.
         service.start()
@@ -246,24 +238,12 @@ class HttpService:
         protection: what guards it, or None.
         url: of the MCP endpoint. sse_url: of the event stream for clients of 2024-11-05, or None.
 
-    Args:
-        tap: gives the tap of a trace for the name of a transport.
-        ended: is told at the end of each `close()`, with the seconds that are left of it.
-
     Threads: any; see `HttpServer` for those that it has.
     """
 
-    def __init__(
-        self,
-        server: Server,
-        host: str,
-        port: int,
-        options: HttpOptions,
-        tap: Callable[[str], Tap | None] = lambda transport: None,
-        ended: Callable[[Any, float], None] = lambda service, left: None,
-    ) -> None:
-        self._when_ended, self._process = ended, os.getpid()
-        self._endpoints = endpoints = Endpoints(server, host, options, tap)
+    def __init__(self, server: Server, host: str, port: int, options: HttpOptions) -> None:
+        self._server, self._process = server, os.getpid()
+        self._endpoints = endpoints = Endpoints(server, host, options)
         self.protection = endpoints.protection
         self._http = HttpServer(endpoints.routes, host, port, endpoints.limits)
         self._ended = threading.Event()
@@ -298,7 +278,7 @@ class HttpService:
         self._endpoints.close(deadline.left() or 0.0)
         stuck = self._http.close(deadline.left() or 0.0)
         self._ended.set()
-        self._when_ended(self, deadline.left() or 0.0)
+        service_ended(self._server, self, deadline.left() or 0.0)
         return stuck
 
     def __repr__(self) -> str:

@@ -36,7 +36,7 @@ class WsgiApplication:
 
     def __init__(self, server: Server, options: HttpOptions) -> None:
         self._server = server
-        self._endpoints = endpoints = Endpoints(server, "localhost", options, server.tap)
+        self._endpoints = endpoints = Endpoints(server, "localhost", options)
         self.protection = endpoints.protection
         if self.protection is not None:
             if self.protection.resource is None:
