@@ -78,10 +78,6 @@ class _SseSession(Transport, Reply):
             lost(TransportClosed("the event stream has ended"))
 
 
-class _SseReply(Asked):
-    """Where the answer to a POST goes whose sender is known: the session's stream."""
-
-
 class SseEndpoint:
     """The two endpoints of the transport.
 
@@ -122,10 +118,8 @@ class SseEndpoint:
     def _hold(self, session: _SseSession, request: HttpRequest, reply: HttpReply) -> None:
         """Hold a conversation over a stream, from its beginning until one side ends it."""
         session.conversation = self._server.connect(session, self.revisions)
-        # Each POST may bring a newer token.
-        until = None
         if session.principal is not None:
-            session.conversation.source, until = str(session.principal), lambda: expiry(session.principal)()
+            session.conversation.source = str(session.principal)
         try:
             with self._lock:
                 self._open[session.id] = session
@@ -137,6 +131,8 @@ class SseEndpoint:
             # (2024-11-05/basic/transports#security-warning)
             where = encode_event(f"{self._messages_path}?session={session.id}", event="endpoint")
             session.stream.attach(reply, first=where)
+            # Each POST may bring a newer token.
+            until = lambda: expiry(session.principal)  # noqa: E731
             session.stream.hold(reply, self._options.keep_alive, request.gone, lambda: None, until)
         finally:
             with self._lock:
@@ -162,7 +158,7 @@ class SseEndpoint:
             if identity is None:
                 session.receive(body)
             else:
-                session.principal, asked = identity, _SseReply(session.send)
+                session.principal, asked = identity, Asked(session.send)
                 asked.principal, asked.authorize = identity, self._options.authorize
                 session.conversation.peer.receive(body, asked)
             reply.send(202, {"Content-Type": "text/plain"}, b"Accepted")

@@ -873,21 +873,7 @@ def test_a_standing_stream_that_fails_in_a_row_is_given_up(caplog: pytest.LogCap
     assert "given up: the event stream was refused with HTTP status 500" in caplog.text
 
 
-def test_a_standing_stream_that_asks_for_no_pause_and_ends_at_once_is_given_up() -> None:
-    with ScriptedServer(post=ASSIGNED, get=stream(event(PROGRESS, id="1", retry=0))) as server:
-        with Client(server, reconnects=2) as client:
-            client.open()
-            began = time.monotonic()
-            client.transport.opened(NEWEST)
-            for thread in _listeners():
-                thread.join(WAIT)
-            assert not _listeners()
-            # A tenth of a second, and twice that.
-            assert time.monotonic() - began >= 0.3
-            assert server.asked.qsize() == 1 + 1 + 2
-
-
-def test_a_standing_stream_that_paces_its_clients_may_end_as_often_as_it_likes() -> None:
+def test_a_standing_stream_that_brings_events_may_end_as_often_as_it_likes() -> None:
     with ScriptedServer(post=ASSIGNED, get=stream(event(PROGRESS, id="1", retry=100))) as server:
         with Client(server, reconnects=1) as client:
             client.open(listen=True)
