@@ -91,36 +91,34 @@ def read_head(readline: Callable[[int], bytes]) -> Head | None:
     Args:
         readline: reads a line of at most so many bytes.
 
-    Raises: HttpRefusal: 400, 411 (a body in chunks), 414 (too long a line), 431 (too long fields), 505 (not HTTP/1).
-        Nothing more can be read from the connection then.
+    Raises: HttpRefusal: 400, 411 (a body in chunks), 431 (too long a head), 505 (not HTTP/1). Nothing more can be read
+        from the connection then.
     """
-    # 1. The request line.
-    line = readline(MAX_HEAD)
-    if line == b"\r\n":
-        # SHOULD: ignore an empty line before the request (RFC 9112 2.2)
-        line = readline(MAX_HEAD)
-    if not line.endswith(b"\n"):
-        if len(line) >= MAX_HEAD:
-            raise HttpRefusal(414, "The request line is too long")
-        return None
-    matched = _LINE.fullmatch(line.decode("latin-1"))
+    # 1. The lines, up to the empty one.
+    lines: list[str] = []
+    room = MAX_HEAD
+    # SHOULD: ignore an empty line before the request (RFC 9112 2.2)
+    while (line := readline(room + 1)) != b"\r\n" or not lines:
+        room -= len(line)
+        if room < 0:
+            raise HttpRefusal(431, "The head is too long")
+        if not line.endswith(b"\n"):
+            return None
+        if line != b"\r\n":
+            lines.append(line.decode("latin-1"))
+    # 2. The request line.
+    matched = _LINE.fullmatch(lines[0])
     if matched is None:
         raise HttpRefusal(400, "The request line is malformed")
     method, target, major, minor = matched.groups()
     if major != "1":
         raise HttpRefusal(505, "This server speaks HTTP/1")
     modern = minor != "0"
-    # 2. The fields.
-    room = MAX_HEAD - len(line)
+    # 3. The fields.
     headers: dict[str, str] = {}
     repeated: set[str] = set()
-    while (line := readline(max(room, 0) + 1)) != b"\r\n":
-        room -= len(line)
-        if room < 0:
-            raise HttpRefusal(431, "The header fields are too long")
-        if not line.endswith(b"\n"):
-            return None
-        matched = _FIELD.fullmatch(line.decode("latin-1"))
+    for text in lines[1:]:
+        matched = _FIELD.fullmatch(text)
         if matched is None:
             raise HttpRefusal(400, "A header field is malformed")
         name, value = matched[1].lower(), matched[2]
@@ -128,7 +126,7 @@ def read_head(readline: Callable[[int], bytes]) -> Head | None:
             repeated.add(name)
             value = f"{headers[name]}, {value}"
         headers[name] = value
-    # 3. What follows from both.
+    # 4. What follows from both.
     # MUST: 400 without a Host, or with two (RFC 9112 3.2)
     if "," in headers.get("host", "" if modern else "-") or (modern and "host" not in headers):
         raise HttpRefusal(400, "There must be one Host")
@@ -138,7 +136,7 @@ def read_head(readline: Callable[[int], bytes]) -> Head | None:
     options = {option.strip() for option in headers.get("connection", "").lower().split(",")}
     keep = modern and "close" not in options
     asks = modern and headers.get("expect", "").lower() == "100-continue"
-    # 4. The length of the body: one number, said once.
+    # 5. The length of the body: one number, said once.
     if "transfer-encoding" in headers:
         raise HttpRefusal(411, "Length required")
     length = headers.get("content-length", "0")

@@ -383,8 +383,7 @@ class HttpClientTransport(HttpTransport):
         self._reconnects = reconnects
         self._session = ClientSession()  # under the lock, as the next one is
         self._listener: threading.Thread | None = None
-        self._closing = threading.Lock()  # guards _ended; held while the session and the connections are ended
-        self._ended = False  # whether the server was told that the session ends
+        self._closing = threading.Lock()  # guards no field: it is held while the session and the connections are ended
 
     # -- beginning
 
@@ -406,13 +405,13 @@ class HttpClientTransport(HttpTransport):
         with self._lock:
             self._session = ClientSession(revision, self._session.id if revision.session_header else None)
 
-    def opened(self, revision: Revision, deadline: Deadline | None = None) -> None:
+    def opened(self, revision: Revision) -> None:
         """Open the standing stream; to be called when `notifications/initialized` was sent.
 
         Goes out: GET, in the thread `mcp-sse-listen`. A server without such a stream (405, or any 4xx) is as good.
 
-        Blocks: until the stream is open or refused, so that nothing is missed from then on; at most 5 seconds, or until
-            the deadline. A server that is slower is waited for in the background.
+        Blocks: until the stream is open or refused, so that nothing is missed from then on; at most 5 seconds. A server
+            that is slower is waited for in the background.
         Spec: basic/transports#listening-for-messages-from-the-server
         """
         self.agreed(revision)
@@ -427,7 +426,7 @@ class HttpClientTransport(HttpTransport):
                 target=self._listen, args=(call, settled), name="mcp-sse-listen", daemon=True
             )
             self._listener.start()
-        settled.wait((deadline or call.deadline).at_most(_OPENING_TIMEOUT))
+        settled.wait(_OPENING_TIMEOUT)
 
     def _listen(self, call: HttpCall, settled: threading.Event) -> None:
         """The thread `mcp-sse-listen`: it ends when its call is cut, since it waits for nothing else."""
@@ -723,17 +722,17 @@ class HttpClientTransport(HttpTransport):
         with self._lock:
             self._closed = True
             http, listener = self._http, self._listener
+            session, self._session = self._session, ClientSession()
         try:
-            # Whoever comes second waits for the first; and goes on with what Ctrl-C has kept that one from.
+            # Whoever comes second waits for the first.
             with holding(self._closing, deadline, "closing"):
                 if http is not None:
                     http.cut_all(Interrupted(CLOSED))
                     if listener is not None:
                         # It was cut. Before the DELETE, so that a trace has the end of its stream first.
                         has_ended(listener, deadline)
-                    if self._session.id is not None and not self._ended:
-                        self._end_session(http, deadline)
-                        self._ended = True
+                    if session.id is not None:
+                        self._end_session(http, session, deadline)
                     http.close(deadline)
         except RequestTimeout:
             return
@@ -742,13 +741,13 @@ class HttpClientTransport(HttpTransport):
         if lost is not None:
             lost(TransportClosed(CLOSED))
 
-    def _end_session(self, http: HttpClient, deadline: Deadline) -> None:
+    def _end_session(self, http: HttpClient, session: ClientSession, deadline: Deadline) -> None:
         call = HttpCall(Deadline(deadline.at_most(2 * _FAREWELL_TIMEOUT) / 2))
-        headers = {**self._session.headers(), SESSION_ID: str(self._session.id)}
+        headers = {**session.headers(), SESSION_ID: str(session.id)}
         try:
             # SHOULD: end the session with DELETE (basic/transports#session-management)
             http.begin(call)
-            reply = self._open(call, "DELETE", headers, agreed=self._session.revision)
+            reply = self._open(call, "DELETE", headers, agreed=session.revision)
             self._deliver(reply)
             log.debug("the session was ended with HTTP status %d", reply.status)
         except McpError as problem:

@@ -271,9 +271,6 @@ class SessionEra:
         self._open: OrderedDict[str, HttpSession] = OrderedDict()  # the one that was used last is last
         self._closed = False
 
-    def __len__(self) -> int:
-        return len(self._open)
-
     def _connect(self, session: HttpSession, resume: Revision | None = None) -> None:
         # 2024-11-05 is older than this transport; but clients that have both ask for it here, and other servers agree.
         older = [row for row in self._server.revisions if row.http == "sse"] if resume is None else []
