@@ -106,6 +106,12 @@ class LineTransport:
 
     # -- writing
 
+    def exchange(self, message: Any, inbox: Any, deadline: Deadline) -> Any:
+        """Write a request, and give what arrives in its inbox; see `Transport.exchange`."""
+        self.send(message, deadline)
+        inbox.sent = True
+        return inbox.until(deadline)
+
     def send(self, message: Any, deadline: Deadline) -> None:
         """Write one message as one line; see `Transport.send`.
 

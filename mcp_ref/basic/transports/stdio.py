@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_ref import messages
-from mcp_ref.basic.transports.transport import MAX_MESSAGE, Transport
+from mcp_ref.basic.transports.transport import MAX_MESSAGE
 from mcp_ref.errors import TransportClosed
 from mcp_ref.machinery.arguments import check_command
 from mcp_ref.machinery.deadline import CLOSED, Deadline
@@ -40,7 +40,7 @@ _STDERR_TIMEOUT = 1.0  # seconds to wait, after the end of a server's output, fo
 _REAP_TIMEOUT = 0.25  # seconds to wait for a process to be gone after SIGKILL, even when the deadline has passed
 
 
-class StdioTransport(LineTransport, Transport):
+class StdioTransport(LineTransport):
     """What both roles share: a message is a line."""
 
     name = "stdio"
