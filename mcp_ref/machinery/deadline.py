@@ -129,10 +129,6 @@ class Deadline:
         """
         self._lifted = True
 
-    def __repr__(self) -> str:
-        left = self.left()
-        return "<Deadline: never>" if left is None else f"<Deadline: {left:.3f} s left>"
-
 
 def has_ended(thread: threading.Thread, deadline: Deadline) -> bool:
     """Wait for a thread to end. Returns True if it has, was never started, or is the one that calls.

@@ -60,7 +60,6 @@ _MAX_READ = 1 << 18  # bytes that one read gives, also after unpacking
 _MAX_IDLE = 256  # connections that are kept
 _MAX_REDIRECTS = 3
 _MAX_INTERIM = 100  # heads of interim responses before a final one
-_MAX_TARGETS = 16  # URLs whose form in a request is remembered: a server may redirect to another one each time
 _IDLE_TIMEOUT = 4.0  # seconds after which an idle connection is not used again: common servers close it after 5
 _LINGER_TIMEOUT = 0.02  # seconds that the end of a response may take, for its connection to be kept
 
@@ -269,14 +268,12 @@ class HttpResponse:
         method: of the request. exchange: the number by which a trace knows both, where there is a trace.
         status: the HTTP status. headers: in any case.
         content_type: in lower case, without parameters.
-        measured: whether it says where it ends. If not, and if nothing follows the head, that may have broken off.
     """
 
     def __init__(self, raw: Any, call: HttpCall, method: str, unpack: bool) -> None:
         self.method, self.exchange = method, call.exchange
         self.status, self.headers = raw.status, raw.headers
         self.content_type = raw.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        self.measured = raw.length_remaining is not None or raw.chunked
         self.ended = False
         self._raw, self._call = raw, call
         self._encoding, self._unpack = raw.headers.get("Content-Encoding", "identity"), unpack
@@ -387,7 +384,7 @@ class HttpClient:
         self.headers: dict[str, str] = dict(prepared.headers)
         through = requests.utils.select_proxy(self._url, self._proxies or self.shared.get("proxies"))
         self._named = _shown(self._url) + (f" through the proxy {_shown(through)}" if through else "")
-        self._targets = {self._url: self._adapter.request_url(prepared, self._proxies)}
+        self._target = self._adapter.request_url(prepared, self._proxies)
         self._clock = DeadlineClock()
         self.begin = self._clock.watch
         weakref.finalize(self, self._clock.stop)
@@ -454,11 +451,9 @@ class HttpClient:
     def _send(self, call: HttpCall, method: str, url: str, headers: dict[str, Any], body: bytes | None) -> Any:
         """The response of urllib3."""
         if self._pool is not None:
-            if (target := self._targets.get(url)) is None:
-                prepared = requests.Request(method, url).prepare()
-                target = self._adapter.request_url(prepared, self._proxies)
-                if len(self._targets) < _MAX_TARGETS:
-                    self._targets[url] = target
+            target = self._target
+            if url != self._url:
+                target = self._adapter.request_url(requests.Request(method, url).prepare(), self._proxies)
             return self._pool.urlopen(method, target, body, headers, **_AS_IT_COMES)
         session: Any = self._session
         prepared = session.prepare_request(requests.Request(method, url, headers, data=body))

@@ -27,7 +27,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from email.utils import formatdate
-from functools import lru_cache, partial
+from functools import partial
 from http import HTTPStatus
 from http.client import responses
 from typing import Any, NamedTuple
@@ -59,7 +59,6 @@ MAX_HEAD = 64 * 1024
 _LINE = re.compile(rf"({TOKEN}) ([!-~]+) HTTP/(\d)\.(\d)\r\n")
 _ABSOLUTE = re.compile(r"https?://([^/?#]*)([^#]*)", re.IGNORECASE)
 _FIELD = re.compile(rf"({TOKEN}):[ \t]*((?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?)[ \t]*\r\n")
-_ROOM_TIMEOUT = 0.5  # seconds that accepting waits for the end of a connection that makes room
 
 
 class Head(NamedTuple):
@@ -92,36 +91,34 @@ def read_head(readline: Callable[[int], bytes]) -> Head | None:
     Args:
         readline: reads a line of at most so many bytes.
 
-    Raises: HttpRefusal: 400, 411 (a body in chunks), 414 (too long a line), 431 (too long fields), 505 (not HTTP/1).
-        Nothing more can be read from the connection then.
+    Raises: HttpRefusal: 400, 411 (a body in chunks), 431 (too long a head), 505 (not HTTP/1). Nothing more can be read
+        from the connection then.
     """
-    # 1. The request line.
-    line = readline(MAX_HEAD)
-    if line == b"\r\n":
-        # SHOULD: ignore an empty line before the request (RFC 9112 2.2)
-        line = readline(MAX_HEAD)
-    if not line.endswith(b"\n"):
-        if len(line) >= MAX_HEAD:
-            raise HttpRefusal(414, "The request line is too long")
-        return None
-    matched = _LINE.fullmatch(line.decode("latin-1"))
+    # 1. The lines, up to the empty one.
+    lines: list[str] = []
+    room = MAX_HEAD
+    # SHOULD: ignore an empty line before the request (RFC 9112 2.2)
+    while (line := readline(room + 1)) != b"\r\n" or not lines:
+        room -= len(line)
+        if room < 0:
+            raise HttpRefusal(431, "The head is too long")
+        if not line.endswith(b"\n"):
+            return None
+        if line != b"\r\n":
+            lines.append(line.decode("latin-1"))
+    # 2. The request line.
+    matched = _LINE.fullmatch(lines[0])
     if matched is None:
         raise HttpRefusal(400, "The request line is malformed")
     method, target, major, minor = matched.groups()
     if major != "1":
         raise HttpRefusal(505, "This server speaks HTTP/1")
     modern = minor != "0"
-    # 2. The fields.
-    room = MAX_HEAD - len(line)
+    # 3. The fields.
     headers: dict[str, str] = {}
     repeated: set[str] = set()
-    while (line := readline(max(room, 0) + 1)) != b"\r\n":
-        room -= len(line)
-        if room < 0:
-            raise HttpRefusal(431, "The header fields are too long")
-        if not line.endswith(b"\n"):
-            return None
-        matched = _FIELD.fullmatch(line.decode("latin-1"))
+    for text in lines[1:]:
+        matched = _FIELD.fullmatch(text)
         if matched is None:
             raise HttpRefusal(400, "A header field is malformed")
         name, value = matched[1].lower(), matched[2]
@@ -129,7 +126,7 @@ def read_head(readline: Callable[[int], bytes]) -> Head | None:
             repeated.add(name)
             value = f"{headers[name]}, {value}"
         headers[name] = value
-    # 3. What follows from both.
+    # 4. What follows from both.
     # MUST: 400 without a Host, or with two (RFC 9112 3.2)
     if "," in headers.get("host", "" if modern else "-") or (modern and "host" not in headers):
         raise HttpRefusal(400, "There must be one Host")
@@ -137,9 +134,9 @@ def read_head(readline: Callable[[int], bytes]) -> Head | None:
         # MUST: accept the absolute form of a target; its host counts, and not the field's (RFC 9112 3.2.2)
         headers["host"], target = matched[1], matched[2] if matched[2].startswith("/") else f"/{matched[2]}"
     options = {option.strip() for option in headers.get("connection", "").lower().split(",")}
-    keep = "close" not in options and (modern or "keep-alive" in options)
+    keep = modern and "close" not in options
     asks = modern and headers.get("expect", "").lower() == "100-continue"
-    # 4. The length of the body: one number, said once.
+    # 5. The length of the body: one number, said once.
     if "transfer-encoding" in headers:
         raise HttpRefusal(411, "Length required")
     length = headers.get("content-length", "0")
@@ -150,16 +147,11 @@ def read_head(readline: Callable[[int], bytes]) -> Head | None:
 
 def write_head(status: int, *headers: Mapping[str, str]) -> bytes:
     """The head of an answer. Raises: ValueError: see `check_field`."""
-    lines = [_status_and_date(status, int(time.time()))]
+    lines = [f"HTTP/1.1 {status} {responses.get(status, '')}\r\nDate: {formatdate(usegmt=True)}\r\n"]
     for name, value in itertools.chain.from_iterable(each.items() for each in headers):
         check_field(name, value)
         lines.append(f"{name}: {value}\r\n")
     return ("".join(lines) + "\r\n").encode("latin-1")
-
-
-@lru_cache(maxsize=32)
-def _status_and_date(status: int, second: int) -> str:
-    return f"HTTP/1.1 {status} {responses.get(status, '')}\r\nDate: {formatdate(second, usegmt=True)}\r\n"
 
 
 # -- the server ---------------------------------------------------------------------------------------------------
@@ -178,7 +170,6 @@ class HttpServer:
     Args:
         endpoints: by path, such as {"/mcp": endpoint}; any other path is that of "*", or 404.
         host, port: where to listen; port 0 takes a free one.
-        makes_room: once half of the places are taken, each connection ends the one that has been silent for longest.
 
     Attributes:
         address: the (host, port) that it listens at.
@@ -193,10 +184,7 @@ class HttpServer:
         host: str = "127.0.0.1",
         port: int = 0,
         limits: HttpLimits | None = None,
-        *,
-        makes_room: bool = False,
     ) -> None:
-        self._makes_room = makes_room
         self.endpoints, self.limits = dict(endpoints), limits or HttpLimits()
         self._places = Places("connections", self.limits.connections, self.limits.connections_per_client)
         self.room = Places("bytes of requests", self.limits.bodies, self.limits.bodies_per_client)
@@ -250,11 +238,6 @@ class HttpServer:
         except HttpRefusal as refusal:
             _turn_away(accepted, refusal.status)
             return True
-        if self._makes_room and len(others := list(self._connections)) > self.limits.connections // 2:
-            # So that whoever comes next finds a place: its thread ends at once, unless the machine is busy.
-            silent = min(others, key=lambda each: each.reading_since)
-            silent.shut_down()
-            silent.thread.join(_ROOM_TIMEOUT)
         connection = _Connection(self, accepted, client, next(self._numbers))
         # Before it starts, so that close() finds it.
         self._connections.add(connection)
@@ -462,8 +445,6 @@ class _SocketReply:
         self.ended = True
 
     def open(self, headers: Mapping[str, str], status: int = 200) -> None:
-        if not self._head.chunks:
-            self._connection.keep = False
         self._begin(status, headers, {"Transfer-Encoding": "chunked"} if self._head.chunks else {})
 
     def _begin(self, status: int, headers: Mapping[str, str], more: dict[str, str], body: bytes = b"") -> None:
@@ -475,8 +456,6 @@ class _SocketReply:
             connection.keep = False
         if not connection.keep and "Connection" not in headers:
             more = {**more, "Connection": "close"}
-        elif connection.keep and not self._head.chunks:
-            more = {**more, "Connection": "keep-alive"}
         # In one write: two small ones cost 40 ms where the client delays its acknowledgement.
         data = write_head(status, headers, more) + body
         self.begun = True

@@ -20,7 +20,6 @@ from mcp_ref.machinery.http_exchange import HttpLimits, HttpReply, HttpRequest
 from mcp_ref.machinery.http_server import HttpServer
 
 _HEAD_TIMEOUT: Final = 5.0  # seconds
-_MAX_CONNECTIONS: Final = 100
 
 _PAGES: Final = {
     200: "You can close this window and go back to the program.",
@@ -53,10 +52,9 @@ class Loopback:
         self._accept: Callable[[str], bool] = lambda query: False
         self._call: HttpCall | None = None
         self._query: str | None = None
-        many = _MAX_CONNECTIONS
-        limits = HttpLimits(read=_HEAD_TIMEOUT, write=_HEAD_TIMEOUT, connections=many, connections_per_client=many)
+        limits = HttpLimits(read=_HEAD_TIMEOUT, write=_HEAD_TIMEOUT)
         address = "::1" if host == "[::1]" else "127.0.0.1"
-        self._server = HttpServer({path or "/": self._answer}, address, port, limits, makes_room=True)
+        self._server = HttpServer({path or "/": self._answer}, address, port, limits)
         self.port = self._server.address[1]
         self._host = host.lower()
 

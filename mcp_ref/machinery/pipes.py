@@ -68,11 +68,9 @@ class Wake:
         with self._lock:
             # Forgotten first: whoever closes again after Ctrl-C must not close what is somebody else's by then.
             fds, self.fd, self._write_fd = (self.fd, self._write_fd), -1, -1
-            if fds[0] >= 0:
-                try:
-                    os.close(fds[0])
-                finally:
-                    os.close(fds[1])
+            for fd in fds:
+                if fd >= 0:
+                    os.close(fd)
 
 
 class Room:

@@ -232,7 +232,7 @@ def test_one_session_too_many_takes_the_place_of_the_longest_idle(server: Server
         for _ in range(4):
             front.headers.pop("mcp-session-id")
             front.open()
-        assert len(front.endpoint.sessions) == 5
+        assert len(front.endpoint.sessions._open) == 5
         assert front.ask("POST", PING, mcp_session_id=ids[1]).status == 200
         assert front.ask("DELETE", mcp_session_id=ids[1]).status == 200
         thread.join(PATIENCE)
@@ -274,7 +274,7 @@ def test_idle_sessions_do_not_all_end_at_one_request(server: Server) -> None:
         stale = front.headers["mcp-session-id"]
         sessions._clock = lambda: time.monotonic() + 120
         assert front.ask("POST", PING, mcp_session_id=stale).status == 404
-        assert len(sessions) == 2 * MAX_ENDED - 1
+        assert len(sessions._open) == 2 * MAX_ENDED - 1
 
 
 # -- events -------------------------------------------------------------------------------------------------------

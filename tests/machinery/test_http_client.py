@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import traceback
-import tracemalloc
-import urllib.parse
 from collections import deque
 from typing import Any
 
@@ -84,29 +82,6 @@ def test_the_log_of_urllib3_has_no_query_of_ours(session: bool, caplog: pytest.L
         assert server.request("GET").path.endswith(SECRET)
     assert '"GET /mcp?... HTTP/1.1" 200' in caplog.text
     assert SECRET not in caplog.text
-
-
-@pytest.mark.slow
-def test_where_a_server_redirects_to_is_not_remembered_for_ever() -> None:
-    """Each of 60 places is another one, of 60 kB."""
-    places = [status(307, f"Location: /{number}{'x' * 60_000}") for number in range(60)]
-    answers = [each for n in range(0, 60, 3) for each in (*places[n : n + 3], status(200, body=b"yes"))]
-    with ScriptedServer(GET=answers) as server:
-        http = HttpClient(server.url, {})
-        tracemalloc.start()
-        for _ in range(20):
-            call = HttpCall(Deadline(WAIT))
-            try:
-                http.begin(call)
-                assert http.open(call, "GET", {}).body(1000) == b"yes"
-            finally:
-                http.end(call)
-            assert [server.request().path[:1] for _ in range(4)] == ["/"] * 4
-        urllib.parse.clear_cache()  # what the standard library remembers
-        grown, _ = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        http.close(Deadline(WAIT))
-    assert grown < 4_000_000
 
 
 def test_a_call_that_was_cut_reads_nothing_more_though_there_is_more() -> None:

@@ -95,13 +95,6 @@ def test_http_1_0_gets_one_answer_and_a_stream_without_chunks() -> None:
             assert (answer.body, wire.ended()) == (b"abc", True)
 
 
-def test_http_1_0_may_keep_the_connection() -> None:
-    with serving() as server, Wire(server.address) as wire:
-        for _ in range(2):
-            answer = wire.ask(request(body=b"a", version="1.0", connection="keep-alive"))
-            assert answer.headers["connection"] == "keep-alive"
-
-
 def test_a_client_can_ask_for_the_end() -> None:
     with serving() as server, Wire(server.address) as wire:
         assert wire.ask(request(body=b"a", connection="close")).headers["connection"] == "close"

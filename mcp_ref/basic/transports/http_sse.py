@@ -16,18 +16,18 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import parse_qs
 
 from mcp_ref import messages
-from mcp_ref.basic.transports.sse import CONTENT_TYPE, encode_event
+from mcp_ref.basic.transports.sse import CONTENT_TYPE, Event, encode_event
 from mcp_ref.basic.transports.streamable_http.client import HttpOptions, HttpTransport, checked_url
 from mcp_ref.basic.transports.streamable_http.headers import check_accept, check_content_type, check_host_and_origin
 from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, answering, expiry
 from mcp_ref.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, Asked, EventStream
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Lost, Receive, Transport
-from mcp_ref.errors import McpError, RemoteProtocolError, RequestTimeout, TransportClosed
+from mcp_ref.errors import McpError, RemoteProtocolError, TransportClosed
 from mcp_ref.incoming import Reply
 from mcp_ref.machinery.deadline import CLOSED, Deadline, Interrupted, has_ended
 from mcp_ref.machinery.http_call import HttpCall, within
@@ -78,10 +78,6 @@ class _SseSession(Transport, Reply):
             lost(TransportClosed("the event stream has ended"))
 
 
-class _SseReply(Asked):
-    """Where the answer to a POST goes whose sender is known: the session's stream."""
-
-
 class SseEndpoint:
     """The two endpoints of the transport.
 
@@ -102,9 +98,6 @@ class SseEndpoint:
         self._open: dict[str, _SseSession] = {}
         self._closed = False
 
-    def __len__(self) -> int:
-        return len(self._open)
-
     def listen(self, request: HttpRequest, reply: HttpReply) -> None:
         """Answer a GET with the event stream, and hold it until one side ends it."""
         tap = self._tap()
@@ -122,10 +115,8 @@ class SseEndpoint:
     def _hold(self, session: _SseSession, request: HttpRequest, reply: HttpReply) -> None:
         """Hold a conversation over a stream, from its beginning until one side ends it."""
         session.conversation = self._server.connect(session, self.revisions)
-        # Each POST may bring a newer token.
-        until = None
         if session.principal is not None:
-            session.conversation.source, until = str(session.principal), lambda: expiry(session.principal)()
+            session.conversation.source = str(session.principal)
         try:
             with self._lock:
                 self._open[session.id] = session
@@ -137,6 +128,8 @@ class SseEndpoint:
             # (2024-11-05/basic/transports#security-warning)
             where = encode_event(f"{self._messages_path}?session={session.id}", event="endpoint")
             session.stream.attach(reply, first=where)
+            # Each POST may bring a newer token.
+            until = lambda: expiry(session.principal)  # noqa: E731
             session.stream.hold(reply, self._options.keep_alive, request.gone, lambda: None, until)
         finally:
             with self._lock:
@@ -162,7 +155,7 @@ class SseEndpoint:
             if identity is None:
                 session.receive(body)
             else:
-                session.principal, asked = identity, _SseReply(session.send)
+                session.principal, asked = identity, Asked(session.send)
                 asked.principal, asked.authorize = identity, self._options.authorize
                 session.conversation.peer.receive(body, asked)
             reply.send(202, {"Content-Type": "text/plain"}, b"Accepted")
@@ -207,9 +200,8 @@ class SseClientTransport(HttpTransport, Transport):
     ) -> None:
         super().__init__(url, max_message, options)
         self._opening = opening
-        self._problem: McpError | None = None  # why the stream has ended; under the lock, as the next one is
+        self._problem: McpError | None = None  # why the stream has ended
         self._endpoint: str | None = None  # the URI to send to, once it is known
-        self._named = threading.Event()  # set once it is, or never will be
         self._thread: threading.Thread | None = None
         self._call = HttpCall(Deadline(None))
 
@@ -220,8 +212,7 @@ class SseClientTransport(HttpTransport, Transport):
         Raises: TransportClosed, RequestTimeout, HttpStatusError, RemoteProtocolError (no stream, or a URI elsewhere).
         """
         deadline = self._call.deadline = Deadline(self._opening)
-        # Of an end before this has returned nobody is told.
-        super().start(receive, lambda reason: None)
+        super().start(receive, lost)
         try:
             self._begin(self._call)
             headers = {"Accept": CONTENT_TYPE, "Cache-Control": "no-store"}
@@ -230,18 +221,20 @@ class SseClientTransport(HttpTransport, Transport):
             self._deliver(reply)
             if reply.status != 200 or reply.content_type != CONTENT_TYPE:
                 raise reply.refusal("the event stream", reply.body(1000) if reply.status >= 400 else b"")
-            left = deadline.left()
+            events = self._deliver_events(reply)
+            named = next((event.data for event in events if event.event == "endpoint"), None)
+            if named is None:
+                raise TransportClosed("the server has ended the event stream")
+            self._endpoint = self._checked_endpoint(named)
             deadline.lift()
             # Daemon: a program that ends without close() must end, though the server has not.
-            self._thread = threading.Thread(target=self._listen, args=(reply,), name="mcp-sse-listen", daemon=True)
+            self._thread = threading.Thread(
+                target=self._listen, args=(reply, events), name="mcp-sse-listen", daemon=True
+            )
             self._thread.start()
-            if not self._named.wait(left):
-                raise RequestTimeout(f"no endpoint event within {self._opening or 0:.3g} s")
-            with self._lock:
-                if self._problem is not None:
-                    raise self._problem
-                self._lost = lost
         except BaseException as failed:
+            with self._lock:
+                self._lost = None
             self._end(Deadline(1))
             # The thread has, unless it never began.
             self._end_call(self._call)
@@ -249,14 +242,12 @@ class SseClientTransport(HttpTransport, Transport):
                 raise TransportClosed(CLOSED) from None
             raise
 
-    def _listen(self, reply: HttpResponse) -> None:
+    def _listen(self, reply: HttpResponse, events: Iterator[Event]) -> None:
         """The thread `mcp-sse-listen`: it ends when its call is cut, since it waits for nothing else."""
         ended = "client"
         try:
-            for event in self._deliver_events(reply):
-                if event.event == "endpoint":
-                    self._endpoint = self._endpoint or self._checked_endpoint(event.data)
-                    self._named.set()
+            for _ in events:
+                pass
             problem: McpError = TransportClosed("the server has ended the event stream")
             ended = "server"
         except Interrupted:
@@ -267,10 +258,8 @@ class SseClientTransport(HttpTransport, Transport):
             log.exception("reading the event stream failed")
             problem = TransportClosed(f"reading the event stream failed: {reason}")
         self._note_stream_end(reply, ended)
-        with self._lock:
-            self._problem = problem
+        self._problem = problem
         self._end_call(self._call)
-        self._named.set()
         self._tell(problem)
 
     def _checked_endpoint(self, named: str) -> str:

@@ -28,14 +28,16 @@ if TYPE_CHECKING:
     from mcp_ref.trace.record import Tap
 
 
-def pair(tap: Tap | None = None, other_tap: Tap | None = None, *, limit: int = 1024) -> tuple[Transport, Transport]:
+_MAX_KEPT = 1024  # messages that wait for a side to start
+
+
+def pair(tap: Tap | None = None, other_tap: Tap | None = None) -> tuple[Transport, Transport]:
     """Two transports, connected: what one sends, the other receives.
 
     Args:
         tap: is shown what the first sends and receives; `other_tap` what the second does.
-        limit: messages kept for a side that has not started; `send` waits while there are as many.
     """
-    one, other = _MemoryTransport(tap, limit), _MemoryTransport(other_tap, limit)
+    one, other = _MemoryTransport(tap), _MemoryTransport(other_tap)
     one.other, other.other = other, one
     return one, other
 
@@ -46,14 +48,13 @@ class _MemoryTransport(Transport):
     name = "memory"
     other: _MemoryTransport
 
-    def __init__(self, tap: Tap | None, limit: int) -> None:
-        self._tap, self._limit = tap, limit
+    def __init__(self, tap: Tap | None) -> None:
+        self._tap = tap
         self._lock = threading.Lock()  # guards the fields below, the order of what arrives here, and that of its notes
         self._receive: Receive | None = None
         self._lost: Lost | None = None
         self._kept: list[bytes] = []  # what came before the start
         self._closed = False
-        self._changed = threading.Event()  # set once it has started, or is closed
 
     def start(self, receive: Receive, lost: Lost) -> None:
         """Deliver what came before, then each message in its sender's thread."""
@@ -66,7 +67,6 @@ class _MemoryTransport(Transport):
             self._kept.clear()
             closed = self._closed
             self._lost = None if closed else lost
-        self._changed.set()
         self._deliver_notes()
         if closed:
             lost(TransportClosed("closed before this side started"))
@@ -85,28 +85,23 @@ class _MemoryTransport(Transport):
     def send(self, message: JsonObject | list[JsonObject], deadline: Deadline) -> None:
         """Encode one message (or a batch), and deliver it to the other side.
 
-        Blocks: while another thread's message is delivered, or too many wait for the other side to start; at most until
-            the deadline.
+        Blocks: while another thread's message is delivered, at most until the deadline.
         Threads: any, but none that is in `receive`. Raises: see `Transport`.
         """
         # MUST: a custom transport keeps the messages and the lifecycle as they are (basic/transports#custom-transports;
         # basic/transports/index#custom-transports)
         text, other = messages.encode(message), self.other
-        sent = False
-        while not sent:
-            with holding(other._lock, deadline, "sending: another message is being delivered"):
-                if other._closed:
-                    raise TransportClosed("one of the two sides closed the connection")
-                sent = other._receive is not None or len(other._kept) < other._limit
-                if sent and self._tap is not None:
-                    self._tap.note("send", message)
-                if other._receive is not None:
-                    other._arrive(other._receive, text)
-                elif sent:
-                    other._kept.append(text)
-            if not sent:
-                deadline.check("sending: the other side has not started")
-                other._changed.wait(deadline.left())
+        with holding(other._lock, deadline, "sending: another message is being delivered"):
+            if other._closed:
+                raise TransportClosed("one of the two sides closed the connection")
+            if len(other._kept) >= _MAX_KEPT:
+                raise TransportClosed(f"{_MAX_KEPT} messages wait for the other side to start")
+            if self._tap is not None:
+                self._tap.note("send", message)
+            if other._receive is not None:
+                other._arrive(other._receive, text)
+            else:
+                other._kept.append(text)
         self._deliver_notes()
 
     def close(self, deadline: Deadline) -> None:
@@ -124,7 +119,6 @@ class _MemoryTransport(Transport):
                     lost, side._lost = side._lost, None
             except RequestTimeout:
                 side._closed, lost = True, side._lost  # it is closed all the same
-            side._changed.set()
             if lost is not None:
                 told.append(lost)
         for lost in told:

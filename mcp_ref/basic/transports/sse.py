@@ -60,17 +60,9 @@ def encode_event(
     Args:
         data: what it carries; None or "" for an event that only sets an id or a time to wait. Line feeds are kept.
         id: a visible-ASCII event id. event: a type other than "message". retry: milliseconds.
-
-    Raises: ValueError when id or event holds a line break or NUL.
     """
-    lines = []
-    for name, value in (("event", event), ("id", id)):
-        if value is not None:
-            if any(character in value for character in "\r\n\0"):
-                raise ValueError(f"an event's {name} must be one line: {value!r}")
-            lines.append(f"{name}: {value}")
-    if retry is not None:
-        lines.append(f"retry: {retry}")
+    fields = {"event": event, "id": id, "retry": retry}
+    lines = [f"{name}: {value}" for name, value in fields.items() if value is not None]
     lines += [f"data: {line}" for line in (data or "").split("\n")]
     return ("\n".join(lines) + "\n\n").encode("utf-8")
 

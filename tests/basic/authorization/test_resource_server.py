@@ -136,7 +136,7 @@ def test_a_flood_without_tokens_opens_nothing_and_is_not_read() -> None:
         for body in (b"{", b"[" * 60_000, b'{"jsonrpc":"2.0","id":1,"method":"initialize"}'):
             assert server.wire.ask(request(body=body)).status == 401
         (endpoint,) = server.service._endpoints._endpoints
-        assert len(endpoint.sessions) == 0  # type: ignore[union-attr]
+        assert len(endpoint.sessions._open) == 0  # type: ignore[union-attr]
 
 
 # -- what is published --------------------------------------------------------------------------------------------

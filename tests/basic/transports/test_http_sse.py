@@ -65,7 +65,7 @@ class Old:
         for thread in self._threads:
             thread.join(PATIENCE)
             assert not thread.is_alive()
-        assert len(self.endpoint) == 0 and self.server.sessions == ()
+        assert len(self.endpoint._open) == 0 and self.server.sessions == ()
 
 
 def request(request_id: Any, method: str, params: Any = None) -> Any:
@@ -124,7 +124,7 @@ def test_what_is_not_a_message_is_answered_on_the_stream_too(old: Old) -> None:
 def test_the_end_of_the_session_ends_the_stream(old: Old, server: Server) -> None:
     reply, where = old.open()
     server.sessions[0].close(PATIENCE)
-    assert until(lambda: reply.ended and len(old.endpoint) == 0)
+    assert until(lambda: reply.ended and len(old.endpoint._open) == 0)
     assert old.post(where, call("echo", text="hi")).status == 404
 
 
@@ -174,4 +174,4 @@ def test_a_client_that_is_gone_before_its_first_event_leaves_nothing(old: Old, s
     reply = ListReply()
     reply.broken = True
     old.endpoint.listen(HttpRequest("GET", "/sse", HEADERS), reply)
-    assert len(old.endpoint) == 0 and server.sessions == ()
+    assert len(old.endpoint._open) == 0 and server.sessions == ()

@@ -233,35 +233,28 @@ def parameters(input_schema: JsonObject) -> dict[str, Path]:
     return found
 
 
-_ONE = ("items", "additionalItems", "contains", "unevaluatedItems", "additionalProperties", "propertyNames",
-        "unevaluatedProperties", "not", "if", "then", "else", "contentSchema")  # fmt: skip
-_LISTS = ("items", "allOf", "anyOf", "oneOf", "prefixItems")
-_MAPS = ("patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
+_DATA = ("const", "default", "enum", "example", "examples")
 
 
 def _schemas(root: Any) -> Iterator[tuple[Path | None, JsonObject]]:
     """Every schema within a schema, with the chain of `properties` that leads there; None if none does.
 
-    What is data, such as a `default`, is not looked into. A list instead of calls: a stranger chose the depth.
+    What is data, such as a `default`, is not looked into; all else may hold a schema. A list instead of calls: a
+    stranger chose the depth.
     """
     found: list[tuple[Path | None, Any]] = [((), root)]
     for path, schema in found:
+        if isinstance(schema, list):
+            found += [(None, each) for each in schema]
         if not isinstance(schema, dict):
             continue
         yield path, schema
         reached = path is not None and len(path) < MAX_DEPTH
-        for name, inner in _members(schema, "properties"):
-            found.append(((*(path or ()), name) if reached else None, inner))
-        found += [(None, inner) for keyword in _MAPS for _, inner in _members(schema, keyword)]
-        found += [(None, schema[keyword]) for keyword in _ONE if keyword in schema]
-        found += [
-            (None, inner) for keyword in _LISTS if isinstance(schema.get(keyword), list) for inner in schema[keyword]
-        ]
-
-
-def _members(schema: JsonObject, keyword: str) -> list[tuple[str, Any]]:
-    value = schema.get(keyword)
-    return list(value.items()) if isinstance(value, dict) else []
+        for keyword, value in schema.items():
+            if keyword == "properties" and isinstance(value, dict):
+                found += [((*(path or ()), name) if reached else None, each) for name, each in value.items()]
+            elif keyword not in _DATA:
+                found.append((None, value))
 
 
 @once

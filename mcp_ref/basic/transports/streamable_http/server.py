@@ -221,10 +221,10 @@ class StreamableEndpoint:
         self.sessions.close(deadline.left() or 0.0)
 
 
-def expiry(principal: Any) -> Callable[[], float]:
-    """Gives the time when the principal's token ends, in seconds since the epoch; its streams end with it."""
+def expiry(principal: Any) -> float:
+    """When the principal's token ends, in seconds since the epoch; its streams end with it."""
     ends = getattr(principal, "expires", None)
-    return lambda: float("inf") if ends is None else float(ends)
+    return float("inf") if ends is None else float(ends)
 
 
 @contextmanager
@@ -270,9 +270,6 @@ class SessionEra:
         self._lock = threading.Lock()  # guards the two fields below, and `used`, `busy` and `ended` of each session
         self._open: OrderedDict[str, HttpSession] = OrderedDict()  # the one that was used last is last
         self._closed = False
-
-    def __len__(self) -> int:
-        return len(self._open)
 
     def _connect(self, session: HttpSession, resume: Revision | None = None) -> None:
         # 2024-11-05 is older than this transport; but clients that have both ask for it here, and other servers agree.
@@ -411,7 +408,7 @@ class SessionEra:
                 if found is None or not found.attach(reply, number):
                     raise HttpRefusal(400, "The events after this Last-Event-ID are not kept")
                 stream = found
-            until = None if exchange.identity is None else expiry(exchange.identity)
+            until = partial(expiry, exchange.identity)
             stream.hold(reply, self._options.keep_alive, request.gone, session.write_waiting, until)
             _forget_once_read(stream, session, exchange)
 
@@ -623,7 +620,7 @@ class StatelessEra:
             subscription.carry(lambda: stream.wake())  # whoever holds it by then
             if closed:
                 subscription.end(_SHUTDOWN)
-            until = None if post.principal is None else expiry(post.principal)
+            until = partial(expiry, post.principal)
             if stream.hold(reply, self._keep_alive, lambda: subscription.gone, subscription.flush, until):
                 result = complete(subscription.closing(), self._server.info)
                 incoming.finish(messages.response(incoming.id, result), Deadline(None))

@@ -155,7 +155,6 @@ class EventStream:
     Args:
         name: its id, unique in the session.
         store: where its events are kept; None if it cannot be resumed: then events have no ids.
-        standing: whether it carries what belongs to no request.
         within: makes the name unique in the store.
 
     Attributes:
@@ -167,9 +166,8 @@ class EventStream:
     Threads: any.
     """
 
-    def __init__(self, name: str, store: EventStore | None, *, standing: bool = False, within: str = "") -> None:
-        self.name, self.standing = name, standing
-        self.store, self.kept_as = store, within + name
+    def __init__(self, name: str, store: EventStore | None, *, within: str = "") -> None:
+        self.name, self.store, self.kept_as = name, store, within + name
         # Guards what follows, and is held for the writes, so that events keep their order.
         self._lock = threading.RLock()
         self._number = 0
@@ -314,7 +312,7 @@ class EventStream:
         interval: float,
         gone: Callable[[], bool],
         write_waiting: Callable[[], bool | None],
-        until: Callable[[], float] | None = None,
+        until: Callable[[], float],
     ) -> bool:
         """Keep a connection's thread here while the connection carries the stream.
 
@@ -323,7 +321,7 @@ class EventStream:
             gone: whether the client has hung up; asked once a second, for a socket on which nobody reads or writes
                 tells nobody.
             write_waiting: writes what waits for this thread; called now, and after each `wake`. True: that was all.
-            until: gives when the connection is closed, in seconds since the epoch; the stream may go on. None: never.
+            until: gives when the connection is closed, in seconds since the epoch; the stream may go on.
 
         Returns: True if all is written and the stream can be ended.
         Blocks: until then, or until the stream ends, another connection takes it over, or the client is gone.
@@ -337,7 +335,7 @@ class EventStream:
         while True:
             # Cleared first: what comes to wait after the look wakes again.
             woken.clear()
-            left = LOOK_INTERVAL if until is None else until() - time.time()
+            left = until() - time.time()
             if left > 0 and write_waiting():
                 return True
             over = left <= 0 or gone()
@@ -631,7 +629,7 @@ class HttpSession(Transport, Reply):
     def new_stream(self, *, standing: bool = False) -> EventStream:
         """Another stream of this session; a standing one carries what belongs to no request."""
         with self._lock:
-            stream = EventStream(f"s{next(self._numbers)}", self.store, standing=standing, within=f"{self.id}/")
+            stream = EventStream(f"s{next(self._numbers)}", self.store, within=f"{self.id}/")
             self._streams[stream.name] = stream
             if standing:
                 self._standing.append(stream)

@@ -109,7 +109,7 @@ def test_senders_at_once_lose_nothing_while_streams_come_and_go() -> None:
         replies.append(ListReply())
         stream = end.new_stream(standing=True)
         stream.attach(replies[-1])
-        holder = (replies[-1], PATIENCE, lambda: False, end.write_waiting)
+        holder = (replies[-1], PATIENCE, lambda: False, end.write_waiting, lambda: float("inf"))
         threads.append(threading.Thread(target=stream.hold, args=holder))
         threads[-1].start()
         return stream

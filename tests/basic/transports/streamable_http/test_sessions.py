@@ -69,7 +69,7 @@ def test_the_cap_holds_while_many_open_at_once(monkeypatch: pytest.MonkeyPatch) 
         leave.set()
         for thread in threads:
             thread.join(PATIENCE)
-        assert len(clients.endpoint.sessions) == 2
+        assert len(clients.endpoint.sessions._open) == 2
 
 
 def test_a_session_that_cannot_be_begun_counts_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,4 +121,4 @@ def test_a_session_that_opens_during_the_close_is_ended(monkeypatch: pytest.Monk
 
         monkeypatch.setattr(clients.server, "connect", late)
         clients.begin()
-        assert clients.server.sessions == () and len(clients.endpoint.sessions) == 0
+        assert clients.server.sessions == () and len(clients.endpoint.sessions._open) == 0

@@ -106,23 +106,6 @@ def test_the_headers_are_those_mirrored_from_the_message() -> None:
     assert asked.headers["content-type"] == "application/json"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("Mcp-Param-X", value)
-        for value in (" secret", "secret ", "secret\r\nX: y", "secr\x00et", "s\u00e9cret", "\u4e16")
-    ]
-    + [("Mcp-Param-\u00e9", "secret"), ("Mcp Name", "secret"), ("", "secret")],
-)
-def test_a_header_that_would_arrive_as_something_else_is_not_sent(name: str, value: str) -> None:
-    with ScriptedServer(post=content(result())) as server:
-        with Stateless(server, lambda message: {name: value}) as client:
-            with pytest.raises(LocalProtocolError) as caught:
-                client.call(CALL)
-        assert server.asked.empty()
-    assert "secret" not in str(caught.value)
-
-
 def test_a_notification_is_accepted_and_its_connection_kept() -> None:
     with ScriptedServer(post=[status(202), content(result())]) as server, Stateless(server) as client:
         client.transport.send(NOTE, soon())
@@ -221,7 +204,6 @@ LOST = {
     "a stream that breaks": then(STREAM_HEAD, event(PROGRESS, id="7", retry=1)),
     "a stream that breaks in an event": then(STREAM_HEAD, chunk(b'data: {"jsonrpc"')),
     "a body cut off": then(head(200, "Content-Type: application/json", length=100), b"{"),
-    "headers cut off": then(b"HTTP/1.1 200 OK\r\nContent-"),
     "no reply": then(),
     "a reset": _reset,
 }

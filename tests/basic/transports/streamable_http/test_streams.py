@@ -60,7 +60,7 @@ def stream() -> EventStream:
 def test_another_connection_takes_over_and_ends_the_former(stream: EventStream) -> None:
     first, second = ListReply(), ListReply()
     stream.attach(first, prime=True)
-    held = in_thread(lambda: stream.hold(first, PATIENCE, never, nothing))
+    held = in_thread(lambda: stream.hold(first, PATIENCE, never, nothing, lambda: float("inf")))
     stream.attach(second, 1)
     held.join(PATIENCE)
     assert not held.is_alive()
