@@ -149,7 +149,7 @@ class Subscription:
 
     Attributes:
         id: of the request, its JSON type kept: 1 and "1" are two subscriptions.
-        also: what extensions tell it of: fields of the filter, each with a value.
+        also: what extensions tell it of: fields of the filter, each with a value; and what was written of it last.
 
     Its transport gives `carry` a function that has `flush` called by a thread that may block; when `flush` returns
     True, the subscription has ended gracefully and the transport sends `closing()` as the result of the request.
@@ -162,10 +162,10 @@ class Subscription:
         self.id, self.incoming, self.honoured = incoming.id, incoming, honoured
         self._uris = frozenset(honoured.get("resourceSubscriptions", ()))
         self._among = among
-        self.also: frozenset[About] = frozenset()
+        self.also: dict[About, int | None] = {}
         self._reason: str | None = None
         self._lost = False
-        self._outbox: Outbox[JsonObject] = Outbox()
+        self._outbox: Outbox[tuple[JsonObject, About | None]] = Outbox()
         self.carry = self._outbox.on_work
         # MUST: the acknowledgement is the first message with the subscription's id, and names what is honoured
         # (basic/patterns/subscriptions#acknowledgment)
@@ -191,21 +191,22 @@ class Subscription:
         # MUST NOT: send a notification that the client did not ask for (basic/patterns/subscriptions#opening-a-stream)
         wanted: object
         if about is not None:
-            wanted = about in self.also
+            wanted = about if about in self.also else None
         elif method != UPDATED:
             wanted = self.honoured.get(LIST_CHANGES.get(method, ""))
         else:
             wanted = covering(params["uri"], self._uris)
             if wanted is not None and len(self._outbox.waiting) >= MAX_PENDING:
                 params = {**params, "uri": wanted}
-        if wanted:
+        if wanted is not None:
             self._put_tagged(method, params, about)
 
     def _put_tagged(self, method: str, params: Any, about: About | None = None) -> None:
         # MUST: every notification carries `io.modelcontextprotocol/subscriptionId`, the id of the listen request, in
         # its `_meta` (basic/patterns/subscriptions#receiving-notifications; basic/index#_meta)
         meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.id}
-        self._outbox.put((method, about or params.get("uri")), messages.notification(method, {**params, "_meta": meta}))
+        message = messages.notification(method, {**params, "_meta": meta})
+        self._outbox.put((method, about or params.get("uri")), (message, about))
 
     def flush(self) -> bool:
         """Write what waits, in order. While another thread does, this returns at once.
@@ -215,7 +216,13 @@ class Subscription:
         Blocks: until the client has read enough, each message for at most a minute.
         """
 
-        def write(message: JsonObject) -> None:
+        def write(waiting: tuple[JsonObject, About | None]) -> None:
+            message, about = waiting
+            if about is not None:
+                # A state that several threads have read, each for a reason of its own, is told once.
+                before, self.also[about] = self.also[about], hash(messages.encode(message))
+                if before == self.also[about]:
+                    return
             try:
                 if not self.incoming.notify(message):
                     self.lose("it was given up")
@@ -313,7 +320,7 @@ class Subscriptions(dict[Subscription, None]):
             raise InternalError("Too many subscriptions")
         honoured |= also or {}
         subscription = Subscription(incoming, cast(SubscriptionFilter, honoured), self)
-        subscription.also = frozenset((name, each) for name, values in (also or {}).items() for each in values)
+        subscription.also = {(name, each): None for name, values in (also or {}).items() for each in values}
         self[subscription] = None
         incoming.attach(subscription.lose)
         return subscription
