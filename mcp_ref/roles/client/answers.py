@@ -90,11 +90,9 @@ class Answers:
         if sample is not None:
             self.capabilities["sampling"] = {}
             self._answers["sampling/createMessage"] = partial(sampling.sampling_create_message, sample)
-        if elicit is not None or open_url is not None:
-            # MUST: a client that supports elicitation declares it, with the modes, of which it supports at least one
-            # (client/elicitation#capabilities)
-            modes = {"form": elicit, "url": open_url}
-            self.capabilities["elicitation"] = {mode: {} for mode, given in modes.items() if given is not None}
+        if modes := {mode: JsonObject() for mode, given in (("form", elicit), ("url", open_url)) if given is not None}:
+            # MUST: a client with elicitation declares it, with at least one mode (client/elicitation#capabilities)
+            self.capabilities["elicitation"] = modes
             self._answers["elicitation/create"] = partial(elicitation.elicitation_create, self.elicitors)
 
     def __call__(self, ctx: ClientContext, incoming: Incoming) -> JsonObject:
