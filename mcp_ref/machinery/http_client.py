@@ -268,12 +268,14 @@ class HttpResponse:
         method: of the request. exchange: the number by which a trace knows both, where there is a trace.
         status: the HTTP status. headers: in any case.
         content_type: in lower case, without parameters.
+        measured: whether it says where it ends. If not, and if nothing follows the head, that may have broken off.
     """
 
     def __init__(self, raw: Any, call: HttpCall, method: str, unpack: bool) -> None:
         self.method, self.exchange = method, call.exchange
         self.status, self.headers = raw.status, raw.headers
         self.content_type = raw.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        self.measured = raw.length_remaining is not None or raw.chunked
         self.ended = False
         self._raw, self._call = raw, call
         self._encoding, self._unpack = raw.headers.get("Content-Encoding", "identity"), unpack

@@ -552,6 +552,8 @@ class HttpClientTransport(HttpTransport):
                 yield from self._stream(call, session, reply, threading.Event())
                 return
             body = reply.body(self._limit) if reply.content_type == JSON else reply.read()
+            if reply.status == 200 and not (body or reply.measured):
+                raise TransportClosed("the reply broke off in its headers")
             if reply.content_type != JSON or body.lstrip()[:1] not in (b"{", b"["):
                 raise _not_a_message(reply, body)
             self._deliver(reply, body)

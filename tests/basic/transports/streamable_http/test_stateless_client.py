@@ -204,6 +204,7 @@ LOST = {
     "a stream that breaks": then(STREAM_HEAD, event(PROGRESS, id="7", retry=1)),
     "a stream that breaks in an event": then(STREAM_HEAD, chunk(b'data: {"jsonrpc"')),
     "a body cut off": then(head(200, "Content-Type: application/json", length=100), b"{"),
+    "headers cut off": then(b"HTTP/1.1 200 OK\r\nContent-"),
     "no reply": then(),
     "a reset": _reset,
 }
