@@ -30,6 +30,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urljoin, urlsplit
 
@@ -386,6 +387,7 @@ def send_document(request: HttpRequest, reply: HttpReply, document: Mapping[str,
         reply.send(200, {**headers, "Content-Type": "application/json"}, json.dumps(document).encode())
 
 
+@lru_cache(maxsize=1024)
 def canonical(url: str) -> str:
     """A URL with its scheme and host in lower case, and without a slash after the host if nothing follows it."""
     scheme, mark, rest = url.partition("://")
