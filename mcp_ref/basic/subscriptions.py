@@ -511,7 +511,7 @@ class PendingStream:
                 self._reading.release()
 
 
-class Listening:
+class Listening(Iterator[Event]):
     """One subscription: a context manager and an iterator of `Event`. `Client.listen` makes it, with its arguments.
 
     Entering sends the request and waits for the acknowledgement. Iterating blocks for each event, and ends when the
@@ -648,9 +648,6 @@ class Listening:
             stream.close(reason)
 
     # -- reading
-
-    def __iter__(self) -> Iterator[Event]:
-        return self
 
     def __next__(self) -> Event:
         event = self._next(None)

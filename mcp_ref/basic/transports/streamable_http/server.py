@@ -408,7 +408,7 @@ class SessionEra:
                 if found is None or not found.attach(reply, number):
                     raise HttpRefusal(400, "The events after this Last-Event-ID are not kept")
                 stream = found
-            until = partial(expiry, exchange.identity)
+            until = None if exchange.identity is None else partial(expiry, exchange.identity)
             stream.hold(reply, self._options.keep_alive, request.gone, session.write_waiting, until)
             _forget_once_read(stream, session, exchange)
 
@@ -620,7 +620,7 @@ class StatelessEra:
             subscription.carry(lambda: stream.wake())  # whoever holds it by then
             if closed:
                 subscription.end(_SHUTDOWN)
-            until = partial(expiry, post.principal)
+            until = None if post.principal is None else partial(expiry, post.principal)
             if stream.hold(reply, self._keep_alive, lambda: subscription.gone, subscription.flush, until):
                 result = complete(subscription.closing(), self._server.info)
                 incoming.finish(messages.response(incoming.id, result), Deadline(None))

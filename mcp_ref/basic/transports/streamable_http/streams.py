@@ -312,7 +312,7 @@ class EventStream:
         interval: float,
         gone: Callable[[], bool],
         write_waiting: Callable[[], bool | None],
-        until: Callable[[], float],
+        until: Callable[[], float] | None,
     ) -> bool:
         """Keep a connection's thread here while the connection carries the stream.
 
@@ -321,7 +321,7 @@ class EventStream:
             gone: whether the client has hung up; asked once a second, for a socket on which nobody reads or writes
                 tells nobody.
             write_waiting: writes what waits for this thread; called now, and after each `wake`. True: that was all.
-            until: gives when the connection is closed, in seconds since the epoch; the stream may go on.
+            until: gives when the connection is closed, in seconds since the epoch; the stream may go on. None: never.
 
         Returns: True if all is written and the stream can be ended.
         Blocks: until then, or until the stream ends, another connection takes it over, or the client is gone.
@@ -335,7 +335,7 @@ class EventStream:
         while True:
             # Cleared first: what comes to wait after the look wakes again.
             woken.clear()
-            left = until() - time.time()
+            left = LOOK_INTERVAL if until is None else until() - time.time()
             if left > 0 and write_waiting():
                 return True
             over = left <= 0 or gone()
