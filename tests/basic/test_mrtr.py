@@ -443,18 +443,20 @@ def test_what_is_still_required_is_asked_again() -> None:
     result = visits(pay)
     for responses in (AGREED, {"url-1": {"action": "accept"}}, {}):
         result = visits(pay, again(result, responses))
-        assert list(result["inputRequests"]) == ["url-1", "url-2"]
+        assert list(result["inputRequests"]) == ["url-1", "url-2"] and "elicitationId" not in str(result)
     assert visits(lambda ctx: "paid", again(result, AGREED)) == "paid"
 
 
-def test_a_decline_counts_also_where_other_pages_are_required_now() -> None:
-    declined = again(visits(pay), {**AGREED, "url-2": {"action": "decline"}})
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+def test_a_decline_counts_also_where_other_pages_are_required_now(action: str) -> None:
+    declined = again(visits(pay), {**AGREED, "url-2": {"action": action}})
 
     def other(ctx: Any) -> Any:
         raise UrlElicitationRequired([url_elicitation("Sign", "https://sign.example/?token=2")])
 
-    with pytest.raises(Refusal, match="did not visit"):
+    with pytest.raises(Refusal, match="did not visit") as refusal:
         visits(other, declined)
+    assert refusal.value.code == -32603
 
 
 def test_answers_before_a_visit_are_kept() -> None:

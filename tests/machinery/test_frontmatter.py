@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -91,12 +90,3 @@ def test_without_pyyaml_there_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(LocalProtocolError, match=r"mcp-ref\[skills\]"):
         read("a: 1")
     frontmatter._reader.cache_clear()
-
-
-def test_nothing_of_skills_is_loaded_where_none_are_asked_for() -> None:
-    code = (
-        "import sys\nfrom mcp_ref import Client, Server\nwith Client(Server('s')) as c: c.discover()\n"
-        "print([name for name in sys.modules if 'skills' in name or 'frontmatter' in name or name == 'yaml'])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

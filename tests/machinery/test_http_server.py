@@ -62,14 +62,6 @@ def idle(server: HttpServer) -> bool:
 # -- HTTP ---------------------------------------------------------------------------------------------------------
 
 
-def test_each_answer_has_a_date_and_a_length() -> None:
-    with serving() as server, Wire(server.address) as wire:
-        headers = wire.ask(request(body=b"a")).headers
-        assert headers["date"].endswith("GMT")
-        assert headers["content-length"] == "1"
-        assert "server" not in headers, "which Python this is helps nobody but an attacker"
-
-
 def test_pipelined_requests_are_answered_in_order() -> None:
     with serving() as server, Wire(server.address) as wire:
         wire.send(b"".join(request(body=b"%d" % number) for number in range(20)))
@@ -93,12 +85,6 @@ def test_http_1_0_gets_one_answer_and_a_stream_without_chunks() -> None:
             answer = wire.ask(request(path="/stream", body=b"abc", version="1.0", connection="keep-alive"))
             assert "transfer-encoding" not in answer.headers
             assert (answer.body, wire.ended()) == (b"abc", True)
-
-
-def test_a_client_can_ask_for_the_end() -> None:
-    with serving() as server, Wire(server.address) as wire:
-        assert wire.ask(request(body=b"a", connection="close")).headers["connection"] == "close"
-        assert wire.ended()
 
 
 def test_a_head_is_answered_without_a_body() -> None:
@@ -133,12 +119,6 @@ def test_a_star_stands_for_every_path_that_has_no_endpoint() -> None:
             assert "x-path" not in wire.ask(request(path="/mcp")).headers
 
 
-def test_a_target_may_be_absolute() -> None:
-    with serving() as server, Wire(server.address) as wire:
-        answer = wire.ask(request(path="http://localhost/mcp?a=b", body=b"abc"))
-        assert (answer.status, answer.headers["x-query"], answer.body) == (200, "a=b", b"abc")
-
-
 def test_the_body_is_asked_for_where_the_client_waits() -> None:
     with serving() as server, Wire(server.address) as wire:
         whole = request(body=b"abc", expect="100-continue")
@@ -169,14 +149,9 @@ INNER = request(body=b"smuggled")
     ("fields", "status"),
     [
         ({"content_length": "4", "transfer_encoding": "chunked"}, 411),
-        ({"transfer_encoding": "chunked"}, 411),
-        ({"transfer_encoding": "x"}, 411),
-        ({"content_length": "0, 4"}, 400),
-        ({"content_length": "+4"}, 400),
         ({"content_length": "4", "Content-Length": "0"}, 400),
         ({"content_length": "0", "transfer_encoding ": "chunked"}, 400),
         ({"x": "a\rContent-Length: 0", "content_length": "4"}, 400),
-        ({"x": "a\n b", "content_length": "4"}, 400),
     ],
 )
 def test_a_body_of_two_lengths_is_refused_and_nothing_after_it_is_read(fields: dict[str, str], status: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from urllib.parse import parse_qs
 
 import pytest
@@ -16,6 +16,7 @@ from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_call import HttpCall
 from mcp_ref.machinery.loopback import Loopback
 from tests.basic.transports.streamable_http.raw import until
+from tests.wire import Background
 
 WAIT = 20.0
 
@@ -84,20 +85,15 @@ def test_a_head_without_an_end_is_refused() -> None:
 
 @pytest.mark.parametrize("waits", [0, 1])
 def test_a_browser_that_is_back_before_anybody_waits_is_held(waits: int) -> None:
-    listener, pages = Loopback(0, "/callback"), list[bytes]()
-    browser = threading.Thread(target=lambda: pages.append(answered(listener, RIGHT)))
-    try:
+    with closing(Loopback(0, "/callback")) as listener:
         for _ in range(waits):
             with pytest.raises(RequestTimeout):
                 listener.wait(HttpCall(Deadline(None)), 0.01, lambda query: True)
-        browser.start()
+        browser = Background(answered, listener, RIGHT)
         # Accepted, and its request is being answered; the first time it waits for that, too.
         assert not waits or until(lambda: listener._server._connections)
         assert listener.wait(HttpCall(Deadline(None)), WAIT, lambda query: True) == "code=right"
-        browser.join(WAIT)
-        assert pages[0].startswith(b"HTTP/1.1 200")
-    finally:
-        listener.close()
+        assert browser.outcome().startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize(
@@ -125,17 +121,11 @@ def test_what_is_not_the_answer_is_answered_and_forgotten(head: str, status: int
 
 def test_it_listens_on_this_machine_alone() -> None:
     for host, address in (("127.0.0.1", "127.0.0.1"), ("localhost", "127.0.0.1"), ("[::1]", "::1")):
-        listener = Loopback(0, "/callback", host)
-        try:
+        with closing(Loopback(0, "/callback", host)) as listener:
             assert listener._server.address[0] == address
-        finally:
-            listener.close()
 
 
 def test_nobody_comes_back_in_time() -> None:
-    listener = Loopback(0, "/callback")
-    try:
+    with closing(Loopback(0, "/callback")) as listener:
         with pytest.raises(RequestTimeout, match="nobody came back within 0.05 s"):
             listener.wait(HttpCall(Deadline(None)), 0.05, lambda query: True)
-    finally:
-        listener.close()

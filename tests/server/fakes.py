@@ -32,9 +32,6 @@ class FakeServer:
             raise ValueError(f"{key} is taken")
         self.registries[feature][key] = entry
 
-    def unregister(self, feature: str, key: str) -> None:
-        del self.registries[feature][key]
-
 
 class FakeContext(Ctx):
     """A handler's context: a request to a FakeServer, and a place where notifications end."""
@@ -56,18 +53,21 @@ class FakeContext(Ctx):
 
 
 class FakeCaller:
-    """Caller: notes each request, and answers with the next of the results given."""
+    """Caller: notes each request, and answers with the next of the results given, or raises it."""
 
     revision = LATEST_SESSION
 
-    def __init__(self, *results: JsonObject) -> None:
+    def __init__(self, *results: JsonObject | Exception) -> None:
         self.peer_capabilities: JsonObject = {}
         self.results = list(results)
         self.asked: list[tuple[str, JsonObject | None, Options | None]] = []
 
     def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> JsonObject:
         self.asked.append((method, params, options))
-        return self.results.pop(0)
+        result = self.results.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return dict(result)
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         raise AssertionError(f"{method} is not asked for")

@@ -11,6 +11,7 @@ from mcp_ref.basic.versioning import SERVER_INFO, discover
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from mcp_ref.server.utilities.caching import CacheHint
 from tests.server.alone import MODERN, ask, meta
+from tests.server.fakes import FakeCaller
 from tests.wire import opened, to_server
 
 NEWEST_FIRST = list(reversed(REVISIONS))
@@ -83,12 +84,6 @@ def test_a_server_of_the_session_era_alone_answers_no_probe_with_a_modern_error(
 
 
 def test_a_client_asks_with_nothing_but_the_envelope() -> None:
-    asked: list[Any] = []
-
-    class Caller:
-        def request(self, method: str, params: Any = None, options: Any = None) -> Any:
-            asked.append((method, params, options))
-            return {"supportedVersions": [MODERN], "capabilities": {}}
-
-    assert discover(Caller(), timeout=3)["supportedVersions"] == [MODERN]  # type: ignore[arg-type]
-    assert asked == [("server/discover", None, {"timeout": 3})]
+    caller = FakeCaller({"supportedVersions": [MODERN], "capabilities": {}})
+    assert discover(caller, timeout=3)["supportedVersions"] == [MODERN]  # type: ignore[arg-type]
+    assert caller.asked == [("server/discover", None, {"timeout": 3})]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, Server, audio, image
+from mcp_ref import Client, Context, ErrorResponse, Server, audio, image
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.server.prompts import assistant, user
 from tests.eras import open_server, plain
@@ -71,16 +71,6 @@ def test_a_prompt_is_listed_with_what_the_revision_knows(server: Server, name: s
         assert client.list_prompts() == [expected, {"name": "everything", "arguments": [who]}]
         assert client.list_prompts_page()["prompts"] == client.list_prompts()
         assert client.server_capabilities["prompts"] == {"listChanged": True}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_without_prompts_nothing_is_declared_asked_or_answered(name: str) -> None:
-    with Client(Server("s"), revision=name) as client:
-        assert "prompts" not in client.server_capabilities
-        with pytest.raises(LocalProtocolError, match=r"server\.prompts"):
-            client.list_prompts()
-    with open_server(Server("s"), name) as wire:
-        assert wire.request(1, "prompts/get", {"name": "a"})["error"]["code"] == -32601
 
 
 # -- getting ------------------------------------------------------------------------------------------------------

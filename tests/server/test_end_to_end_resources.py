@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, Context, ErrorResponse, LocalProtocolError, Server
+from mcp_ref import Client, Context, ErrorResponse, Server
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
 from mcp_ref.server import resources as resources_page
 from mcp_ref.server.resources import ResourceNotFound, contents_bytes
@@ -88,22 +88,6 @@ def test_templates_are_listed_apart_with_what_the_revision_knows(server: Server,
     assert file == {"uriTemplate": "file:///{+path}", "name": "file"}
     newer = ({"title", "_meta"} if name in TITLES else set()) | ({"icons"} if name in ICONS else set())
     assert set(note) == {"uriTemplate", "name"} | newer
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_capability_is_declared_with_both_of_its_parts(server: Server, name: str) -> None:
-    with Client(server, revision=name) as client:
-        assert client.server_capabilities["resources"] == {"subscribe": True, "listChanged": True}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_without_resources_nothing_is_declared_asked_or_answered(name: str) -> None:
-    with Client(Server("s"), revision=name) as client:
-        assert "resources" not in client.server_capabilities
-        with pytest.raises(LocalProtocolError, match=r"server\.resources"):
-            client.list_resources()
-    with open_server(Server("s"), name) as wire:
-        assert wire.request(1, "resources/list")["error"]["code"] == -32601
 
 
 # -- reading ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, ErrorResponse, LocalProtocolError, RemoteProtocolError, Server
+from mcp_ref import Client, ErrorResponse, RemoteProtocolError, Server
 from mcp_ref.content import text
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
 from tests.eras import open_client, open_server, plain
@@ -45,18 +45,6 @@ def result_of(name: str, function: Callable[..., Any], **options: Any) -> Any:
 
 
 # -- declaring and listing ------------------------------------------------------------------------------------------
-
-
-@every_revision
-def test_a_server_with_tools_declares_them_and_one_without_does_not(name: str) -> None:
-    with Client(serving(lambda: "x"), revision=name) as client:
-        assert client.server_capabilities["tools"] == {"listChanged": True}
-    with Client(Server("s"), revision=name) as client:
-        assert "tools" not in client.server_capabilities
-        with pytest.raises(LocalProtocolError, match=r"server\.tools"):
-            client.list_tools()
-    with Client(Server("s", declare=["tools"]), revision=name) as client:
-        assert client.list_tools() == []
 
 
 COMPLETE: JsonObject = {
@@ -332,33 +320,15 @@ def test_a_definition_is_learnt_by_at_most_one_listing_until_the_list_changes(na
 # -- references -----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def stranger() -> Any:
-    """A host that waits to be asked for a schema; the test says whether it was."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.setblocking(False)
-        yield listener
-
-
-def was_asked(stranger: socket.socket) -> bool:
-    try:
-        stranger.accept()[0].close()
-    except BlockingIOError:
-        return False
-    return True
-
-
-def url_of(stranger: socket.socket) -> str:
-    return f"http://127.0.0.1:{stranger.getsockname()[1]}/schema.json"
-
-
 @pytest.mark.parametrize("name", STRUCTURED)
 def test_a_reference_to_the_network_in_a_strangers_schema_is_never_fetched(
-    name: str, stranger: socket.socket, caplog: pytest.LogCaptureFixture
+    name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    schema = {"type": "object", "properties": {"n": {"$ref": url_of(stranger)}}}
+    stranger = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{stranger.getsockname()[1]}/schema.json"
+    schema = {"type": "object", "properties": {"n": {"$ref": url}}}
     result = {"content": [], "structuredContent": {"n": 1}}
-    with open_client(name, {"tools": {}}) as (client, wire):
+    with stranger, open_client(name, {"tools": {}}) as (client, wire):
         listed = Background(client.list_tools)
         answer(wire, "tools/list", {"tools": [described(outputSchema=schema)]})
         (tool,) = listed.outcome()
@@ -366,8 +336,10 @@ def test_a_reference_to_the_network_in_a_strangers_schema_is_never_fetched(
         called = Background(lambda: client.call_tool("t"))
         answer(wire, "tools/call", result)
         assert called.outcome() == result
+        stranger.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            stranger.accept()
     assert "results of this tool are not checked" in caplog.text
-    assert not was_asked(stranger)
 
 
 @pytest.mark.parametrize("revision", OLDER)

@@ -66,24 +66,6 @@ def test_suggestions_come_for_a_prompt_and_know_the_other_arguments_where_the_re
     assert plain == {"values": ["Li-{}"], "total": 1, "hasMore": False}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_capability_is_declared_where_the_revision_has_it(server: Server, name: str) -> None:
-    with Client(server, revision=name) as client:
-        assert ("completions" in client.server_capabilities) == (name != "2024-11-05")
-
-
-@pytest.mark.parametrize("name", NAMES[1:])
-def test_completion_without_the_capability_is_refused_on_both_sides(name: str) -> None:
-    server = Server("s")
-    server.prompt("p")(lambda a: a)
-    with Client(server, revision=name) as client:
-        with pytest.raises(LocalProtocolError, match=r"server\.completions"):
-            client.complete(prompt_ref("p"), "a", "")
-    with open_server(server, name) as wire:
-        params = {"ref": prompt_ref("p"), "argument": {"name": "a", "value": ""}}
-        assert wire.request(1, "completion/complete", params)["error"]["code"] == -32601
-
-
 def test_in_2024_11_05_completion_needs_no_capability() -> None:
     server = Server("s")
     server.prompt("p")(lambda a: a)
@@ -224,20 +206,15 @@ def test_what_cannot_be_logged_is_the_callers_fault_also_where_nobody_listens(le
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("wanted", [True, False])
 def test_a_handler_that_logs_no_json_hears_it_at_once(server: Server, name: str, wanted: bool) -> None:
-    problems: list[str] = []
-
     @server.tool()
     def wrong(ctx: Context) -> str:
-        try:
+        with pytest.raises(LocalProtocolError, match="JSON"):
             ctx.log("info", {1, 2})
-        except LocalProtocolError as problem:
-            problems.append(str(problem))
         return "done"
 
     with Client(server, revision=name) as client:
         client.set_log_level("info" if wanted else "error")
         assert client.call_tool("wrong")["content"] == [{"type": "text", "text": "done"}]
-    assert "JSON" in problems[0]
 
 
 @pytest.mark.parametrize("name", NAMES)

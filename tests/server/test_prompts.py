@@ -6,7 +6,7 @@ import pytest
 
 from mcp_ref.content import image
 from mcp_ref.errors import InvalidParams
-from mcp_ref.server.prompts import GetPromptResult, assistant, prompt, prompts_get, remove_prompt, user
+from mcp_ref.server.prompts import GetPromptResult, assistant, prompt, prompts_get, user
 from tests.server.fakes import FakeContext, FakeServer
 
 
@@ -70,16 +70,6 @@ def test_a_handler_that_returns_something_else_is_wrong(server: FakeServer, retu
 
 
 # -- registering --------------------------------------------------------------------------------------------------
-
-
-def test_a_name_is_taken_once_until_it_is_removed(server: FakeServer) -> None:
-    prompt(server, "p")(lambda: "1")
-    with pytest.raises(ValueError, match="taken"):
-        prompt(server, "p")(lambda: "2")
-    remove_prompt(server, "p")
-    prompt(server, "p")(lambda: "3")
-    with pytest.raises(KeyError):
-        remove_prompt(server, "q")
 
 
 @pytest.mark.parametrize(

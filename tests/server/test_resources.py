@@ -14,7 +14,6 @@ from mcp_ref.server.resources import (
     ReadResourceResult,
     ResourceNotFound,
     contents_bytes,
-    remove_resource,
     resource,
     resources_read,
 )
@@ -150,17 +149,6 @@ def test_variables_and_parameters_must_be_the_same(server: FakeServer) -> None:
         resource(server, "x://a{?q}")(lambda q: "")
     with pytest.raises(TypeError, match="no size"):
         resource(server, "x://{a}", size=3)(lambda a: "")
-
-
-def test_a_uri_is_taken_once_until_it_is_removed(server: FakeServer) -> None:
-    for uri, handler in (("x://a", lambda: ""), ("x://{v}", lambda v: "")):
-        resource(server, uri)(handler)
-        with pytest.raises(ValueError, match="taken"):
-            resource(server, uri)(handler)
-        remove_resource(server, uri)
-        resource(server, uri)(handler)
-    with pytest.raises(KeyError):
-        remove_resource(server, "x://b")
 
 
 # -- the client's half, and the rows ------------------------------------------------------------------------------

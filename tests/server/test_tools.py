@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -14,43 +14,23 @@ from mcp_ref.content import image, text
 from mcp_ref.errors import InvalidParams, Refusal, RequestCancelled, RequestTimeout, ToolError
 from mcp_ref.machinery.json_schema import SchemaRefused
 from mcp_ref.messages import JsonObject
-from mcp_ref.methods import Options
 from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.server import tools
-from mcp_ref.server.tools import ToolEntry, tools_call, tools_list
+from mcp_ref.server.tools import tools_call
 from tests.server import alone
-from tests.server.fakes import FakeServer
+from tests.server.fakes import Ctx, FakeCaller, FakeContext, FakeServer
 
 LATEST = REVISIONS["2025-11-25"]
-
-
-class Context:
-    """A request being served, and the context of a handler."""
-
-    mask_errors = False
-
-    def __init__(self, entries: Mapping[str, Any], revision: Revision = LATEST, page_size: int = 100) -> None:
-        self.registries, self.revision, self.page_size, self.server = {"tools": entries}, revision, page_size, self
 
 
 class Server(FakeServer):
     """Registers tools, and answers."""
 
-    context_type = Context
-
-    @property
-    def entries(self) -> dict[str, ToolEntry]:
-        return self.registries["tools"]
-
     tool = tools.tool
-    remove_tool = tools.remove_tool
 
     def call(self, name: str, arguments: Any = None, revision: Revision = LATEST) -> Any:
         params: Any = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
-        return tools_call(Context(self.entries, revision), params)  # type: ignore[arg-type]
-
-    def listed(self, revision: Revision = LATEST) -> list[Any]:
-        return list(tools_list(Context(self.entries, revision), {})["tools"])  # type: ignore[arg-type]
+        return tools_call(FakeContext(self, revision), params)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -88,7 +68,7 @@ def test_names_that_follow_the_rule_are_taken_in_silence(name: str, caplog: pyte
 def test_names_that_break_the_rule_are_logged_and_taken(name: str, caplog: pytest.LogCaptureFixture) -> None:
     server = Server()
     server.tool(name)(lambda: None)
-    assert list(server.entries) == [name]
+    assert list(server.registries["tools"]) == [name]
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert f"the tool name {name!r} may not work everywhere" in caplog.text
 
@@ -122,14 +102,14 @@ BY_HAND = {
 
 
 def test_with_a_schema_by_hand_the_arguments_can_be_taken_together() -> None:
-    def together(arguments: JsonObject, ctx: Context) -> str:
+    def together(arguments: JsonObject, ctx: Ctx) -> str:
         return f"{arguments} {type(ctx).__name__}"
 
     def spread(**arguments: Any) -> str:
         return f"{arguments}"
 
     given = {"day": "2025-11-25", "any thing": 1}
-    assert answering(together, input_schema=BY_HAND).call("t", given)["content"] == [text(f"{given} Context")]
+    assert answering(together, input_schema=BY_HAND).call("t", given)["content"] == [text(f"{given} FakeContext")]
     assert answering(spread, input_schema=BY_HAND).call("t", given)["content"] == [text(f"{given}")]
 
 
@@ -170,10 +150,10 @@ def test_refusals_cancellation_and_the_end_of_the_process_pass_through(error: Ba
 
 
 def test_the_context_is_passed_and_cannot_be_given_by_the_client() -> None:
-    def f(a: int, ctx: Context) -> str:
+    def f(a: int, ctx: Ctx) -> str:
         return f"{a} {type(ctx).__name__}"
 
-    assert answering(f).call("t", {"a": 1})["content"] == [text("1 Context")]
+    assert answering(f).call("t", {"a": 1})["content"] == [text("1 FakeContext")]
     assert "ctx: unknown" in failed(answering(f).call("t", {"a": 1, "ctx": {}}))
 
 
@@ -260,41 +240,20 @@ def test_a_whole_result_of_a_tool_with_an_output_schema_may_say_that_it_failed()
 # -- the client's half
 
 
-@dataclass
-class Peer:
-    """A client of a server that answers from a script, and what was sent."""
+class Peer(FakeCaller):
+    """A client of a server that answers with these results, one after the other."""
 
-    answers: dict[str, list[Any]]
-    revision: Revision = LATEST
-    timeout: float | None = 60.0
-    follower: Any = None
-    peer_capabilities: JsonObject = field(default_factory=dict)
-    tool_definitions: dict[str, Any] = field(default_factory=dict)
-    sent: list[tuple[str, Any]] = field(default_factory=list)
-    options: list[Options] = field(default_factory=list)
+    timeout, follower = 60.0, None
+    list_tools, list_tools_page, call_tool = tools.list_tools, tools.list_tools_page, tools.call_tool
 
-    def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> JsonObject:
-        self.sent.append((method, params))
-        self.options.append(options or {})
-        answer = self.answers[method].pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return dict(answer)
-
-    def notify(self, method: str, params: JsonObject | None = None) -> None:
-        raise AssertionError
-
-    list_tools = tools.list_tools
-    list_tools_page = tools.list_tools_page
-    call_tool = tools.call_tool
-
-    def methods(self) -> list[str]:
-        return [method for method, _ in self.sent]
+    def __init__(self, *results: Any) -> None:
+        super().__init__(*results)
+        self.tool_definitions: dict[str, Any] = {}
 
 
-def described(name: str, output: Any = None) -> JsonObject:
-    tool: JsonObject = {"name": name, "inputSchema": {"type": "object"}}
-    return tool if output is None else tool | {"outputSchema": output}
+def listing(name: str, **more: Any) -> JsonObject:
+    """A list of one tool."""
+    return {"tools": [{"name": name, "inputSchema": {"type": "object"}, **more}]}
 
 
 OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -302,52 +261,46 @@ GOOD: Any = {"content": [], "structuredContent": {"a": 1}}
 BARE: Any = {"content": []}
 
 
-def peer(*calls: Any, output: Any = OBJECT, listed: bool = True, **more: Any) -> Peer:
-    lists = [{"tools": [described("t", output)]}] * 5
-    made = Peer({"tools/list": list(lists), "tools/call": list(calls)}, **more)
-    if listed:
-        made.list_tools()
-        made.sent.clear()
-    return made
+def listed(*results: Any, output: Any = OBJECT) -> Peer:
+    """One that has listed the tool "t"."""
+    client = Peer(listing("t", outputSchema=output), *results)
+    client.list_tools()
+    return client
 
 
 def test_a_list_forgets_the_tools_that_are_gone() -> None:
-    client = Peer({"tools/list": [{"tools": [described("a")]}, {"tools": [described("b")]}]})
+    client = Peer(listing("a"), listing("b"))
     client.list_tools()
     client.list_tools()
     assert set(client.tool_definitions) == {"b"}
 
 
 def test_a_walk_that_a_change_overtook_is_not_remembered() -> None:
-    client = Peer({"tools/list": [{"tools": [described("a")]}]})
-    request = client.request
+    class Overtaken(Peer):
+        def request(self, *asked: Any) -> JsonObject:
+            self.tool_definitions = {}
+            return super().request(*asked)
 
-    def overtaken(*args: Any) -> JsonObject:
-        client.tool_definitions = {}
-        return request(*args)
-
-    client.request = overtaken  # type: ignore[method-assign, assignment]
+    client = Overtaken(listing("a"))
     client.list_tools()
     assert client.tool_definitions == {}
 
 
 def test_a_tool_that_is_not_in_the_list_is_not_looked_for_again() -> None:
-    client = peer(GOOD, GOOD)
+    client = listed(GOOD, GOOD)
     client.call_tool("hidden")
     client.call_tool("hidden")
-    assert client.methods() == ["tools/call", "tools/call"]
+    assert [method for method, *_ in client.asked] == ["tools/list", "tools/call", "tools/call"]
 
 
 def test_a_result_is_not_lost_because_the_list_fails(caplog: pytest.LogCaptureFixture) -> None:
-    client = Peer({"tools/call": [GOOD], "tools/list": [RequestTimeout("late")]})
-    assert client.call_tool("t") == GOOD
+    assert Peer(GOOD, RequestTimeout("late")).call_tool("t") == GOOD
     assert "late" in caplog.text
 
 
 def test_the_time_of_a_call_holds_while_its_result_is_checked() -> None:
     slow = {"items": {"allOf": [{"type": "object"}] * 500}}
-    value: JsonObject = {"content": [], "structuredContent": [{"a": number} for number in range(20_000)]}
-    client = peer(value, output=slow)
+    client = listed({"content": [], "structuredContent": [{"a": number} for number in range(20_000)]}, output=slow)
     began = time.thread_time()
     with pytest.raises(RequestTimeout, match="checking a value"):
         client.call_tool("t", timeout=0.2)
@@ -358,7 +311,7 @@ def test_the_time_of_a_call_holds_while_its_result_is_checked() -> None:
 def test_an_output_schema_that_cannot_be_used_is_logged_once_and_not_applied(
     schema: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client = peer(GOOD, BARE, output=schema)
+    client = listed(GOOD, BARE, output=schema)
     assert client.call_tool("t") == GOOD
     assert client.call_tool("t") == BARE
     assert [record.levelno for record in caplog.records] == [logging.WARNING]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, ErrorResponse, RemoteProtocolError, RequestTimeout
+from mcp_ref import Client, ErrorResponse, RemoteProtocolError
 from mcp_ref.basic.mrtr import MAX_ROUNDS, roots_listing
 from mcp_ref.basic.transports.memory import pair
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
@@ -62,15 +62,6 @@ def test_every_request_says_its_version_who_asks_and_what_the_client_can_do() ->
             assert trace.items() <= said.items()
             failed(wire, request, -32603)
             assert isinstance(under_way.outcome(), ErrorResponse)
-
-
-def test_a_call_that_is_given_up_is_cancelled_by_its_id() -> None:
-    with open_client(MODERN, TOOLS) as (client, wire):
-        call = Background(client.call_tool, "t", timeout=0.5)
-        request = wire.receive()
-        assert isinstance(call.outcome(), RequestTimeout)
-        cancelled = wire.receive()
-        assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", request["id"])
 
 
 # -- what comes back ----------------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -10,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, Context, Server, TransportClosed
+from mcp_ref import Client, Context, LocalProtocolError, Server, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.rates import Rate
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
@@ -67,9 +69,17 @@ def test_a_snapshot_of_a_registry_never_changes(feature: str) -> None:
 
 
 @pytest.mark.parametrize("feature", REMOVE)
-def test_what_is_not_there_cannot_be_removed(feature: str) -> None:
+def test_a_name_is_taken_once_until_it_is_removed(feature: str) -> None:
+    server = Server("s")
+    for _ in range(2):
+        ADD[feature](server)
+        first = server.registries[feature]
+        with pytest.raises(ValueError, match=f"{feature} already has"):
+            ADD[feature](server)
+        assert server.registries[feature] == first
+        REMOVE[feature](server)
     with pytest.raises(KeyError):
-        REMOVE[feature](Server("s"))
+        REMOVE[feature](server)
 
 
 def test_nothing_is_lost_when_several_threads_register_at_once() -> None:
@@ -96,6 +106,29 @@ def test_a_feature_is_declared_with_its_first_entry_or_before(before: bool, feat
     expected = {} if (feature, name) == ("completions", "2024-11-05") else CAPABILITY[feature]
     with open_server(server, name) as wire:
         assert wire.opening["capabilities"] == {"logging": {}} | expected  # type: ignore[attr-defined]
+
+
+ASKED: dict[str, tuple[Callable[[Client], Any], list[str]]] = {
+    "tools": (Client.list_tools, ["tools/list", "tools/call"]),
+    "prompts": (Client.list_prompts, ["prompts/list", "prompts/get"]),
+    "resources": (Client.list_resources, ["resources/list", "resources/read"]),
+    "completions": (lambda client: client.complete(prompt_ref("p"), "a", ""), ["completion/complete"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("feature", "name"),
+    [(feature, name) for feature in ASKED for name in NAMES if (feature, name) != ("completions", "2024-11-05")],
+)
+def test_what_was_not_declared_is_neither_asked_for_nor_answered(feature: str, name: str) -> None:
+    ask, methods = ASKED[feature]
+    with Client(Server("s"), revision=name) as client:
+        assert feature not in client.server_capabilities
+        with pytest.raises(LocalProtocolError, match=rf"server\.{feature}"):
+            ask(client)
+    with open_server(Server("s"), name) as wire:
+        for method in methods:
+            assert wire.request(method, method, {"name": "a", "uri": "x://a"})["error"]["code"] == -32601
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -255,11 +288,13 @@ def test_close_names_the_handlers_that_do_not_end() -> None:
         leave.set()
 
 
-def test_a_server_has_a_tool_name_once() -> None:
-    server = Server("s")
-    server.tool("t")(lambda: "first")
-    with pytest.raises(ValueError, match="tools already has 't'"):
-        server.tool("t")(lambda: "second")
-    with Client(server) as client:
-        assert [tool["name"] for tool in client.list_tools()] == ["t"]
-        assert client.call_tool("t")["content"] == [{"type": "text", "text": "first"}]
+def test_a_program_loads_nothing_that_it_does_not_use() -> None:
+    program = (
+        "import sys; from mcp_ref import Client, Server\n"
+        "with Server('s').serve_http() as http, Client(http.url) as client: client.discover()\n"
+        "with Client(Server('s')) as client: client.discover()\n"
+        "extras = ('authorization', 'jwt', 'cryptography', 'roles.host', 'skills', 'frontmatter', 'yaml')\n"
+        "print([name for name in sys.modules if any(extra in name for extra in extras)])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout == "[]\n"

@@ -14,7 +14,6 @@ from mcp_ref.basic.versioning import PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION
 from mcp_ref.errors import Refusal
 from mcp_ref.machinery.rates import Rate
 from mcp_ref.revisions import SESSION_REVISIONS
-from tests.features.conftest import until
 from tests.server.alone import MODERN, meta, without
 from tests.wire import CLIENT_INFO, PATIENCE, Wire, opened, play, to_server
 
@@ -211,26 +210,6 @@ def test_two_requests_of_one_channel_run_at_once_and_an_answered_id_is_free() ->
         assert era_of(answered(wire, 1, "tools/list")) == "stateless"
 
 
-@pytest.mark.parametrize("revisions", [[MODERN], ["2025-11-25", MODERN]])
-def test_a_request_that_stands_alone_can_be_cancelled(revisions: list[str]) -> None:
-    server, runs, ended = a_server(revisions=revisions), threading.Event(), threading.Event()
-
-    @server.tool()
-    def wait(ctx: Context) -> str:
-        runs.set()
-        until(lambda: ctx.cancelled)
-        ended.set()
-        return "nobody reads this"
-
-    with to_server(server) as wire:
-        modern(wire, 1, "tools/call", {"name": "wait", "arguments": {}})
-        assert runs.wait(PATIENCE)
-        wire.notify("notifications/cancelled", {"requestId": 1, "reason": "enough"})
-        assert ended.wait(PATIENCE)
-        assert era_of(answered(wire, 2, "tools/list")) == "stateless"
-        assert wire.silent()
-
-
 def test_a_modern_server_sends_no_pings() -> None:
     server = a_server(revisions=[MODERN], ping_interval=0.01)
     with to_server(server) as wire:
@@ -248,15 +227,6 @@ def test_changes_and_log_messages_outside_a_handler_reach_no_client_that_did_not
         server.resource_updated("x://a")
         assert era_of(answered(wire, 2, "tools/list")) == "stateless"
         assert wire.silent()
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '[{"jsonrpc": "2.0", "id": 1, "method": "server/discover"}]', "5"])
-def test_what_is_not_a_message_is_refused_and_the_channel_goes_on(text: str) -> None:
-    for revisions in ([MODERN], ["2025-11-25", MODERN]):
-        with to_server(a_server(revisions=revisions)) as wire:
-            wire.send(text)
-            assert wire.receive()["error"]["code"] in (-32700, -32600)
-            assert era_of(answered(wire, 1, "tools/list")) == "stateless"
 
 
 def test_a_response_of_the_client_answers_nothing() -> None:
@@ -351,6 +321,7 @@ def test_a_subscription_that_its_client_cancels_gets_nothing_more_not_even_an_an
         assert wire.receive()["params"]["_meta"] == {SUBSCRIPTION_ID: "1"}
         assert listen(wire, 1) == {}
         assert wire.silent()
+    assert len(server.stateless.subscriptions) == 0, "the channel that closes takes those with it that are left"
 
 
 def test_a_server_that_closes_ends_its_subscriptions_with_the_result_and_then_the_cancellation() -> None:
@@ -371,34 +342,16 @@ def test_a_server_that_closes_ends_its_subscriptions_with_the_result_and_then_th
         assert len(server.stateless.subscriptions) == 0
 
 
-def test_a_channel_that_closes_takes_its_subscriptions_with_it() -> None:
-    server = a_server()
-    assert server.stateless is not None
-    with to_server(server) as wire:
-        listen(wire, 1, toolsListChanged=True)
-        assert len(server.stateless.subscriptions) == 1
-    assert len(server.stateless.subscriptions) == 0
-    server.tool("later")(lambda: "")
-
-
 # -- a handler that asks by its result, in the session era --------------------------------------------------------
-
-
-def question(wire: Wire) -> Any:
-    message = wire.receive()
-    assert "method" in message, message
-    assert "id" in message, message
-    return message
 
 
 CAN: Any = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 
 
 def asking_server() -> Server:
-    """A server whose tool asks for three things in two rounds, the second with what the first brought."""
+    """A server whose handler asks for three things in two rounds, the second with what the first brought."""
     server = Server("s")
 
-    @server.tool()
     def plan(ctx: Context) -> Any:
         if ctx.request_state is None:
             questions = {"said": sampling("hi", max_tokens=5), "roots": roots_listing()}
@@ -412,25 +365,30 @@ def asking_server() -> Server:
         state = ctx.request_state
         return f"{state['said']} {state['roots']} {ctx.input_responses['who']['content']['name']}"
 
+    server.tool("plan")(plan)
+    server.prompt("plan")(plan)
+    server.resource("x://plan")(plan)
     return server
 
 
 ANSWERS: Any = {"sampling/createMessage": SAID, "roots/list": ROOTS, "elicitation/create": ANA}
 
 
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read"])
 @pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])
-def test_in_the_session_era_the_questions_are_requests_and_the_handler_runs_again(revision: str) -> None:
+def test_in_the_session_era_the_questions_are_requests_and_the_handler_runs_again(revision: str, method: str) -> None:
     with opened(asking_server(), revision, CAN) as wire:
-        wire.call(1, "plan")
+        message = wire.request(1, method, {"name": "plan", "uri": "x://plan"})
         asked = []
-        while "method" in (message := wire.receive()):
+        while "method" in message:
             asked.append(message["method"])
             assert "_meta" not in message["params"]
             wire.answer(message["id"], ANSWERS[message["method"]])
+            message = wire.receive()
         assert "resultType" not in message["result"]
         forms = revision in ("2025-06-18", "2025-11-25")
         assert asked == ["sampling/createMessage", "roots/list", *["elicitation/create"] * forms]
-        assert message["result"]["content"][0]["text"] == "hi 1" + " Ana" * forms
+        assert f"'hi 1{' Ana' * forms}'" in str(message["result"])
 
 
 def test_the_same_handler_gives_the_same_in_the_stateless_era() -> None:
@@ -459,7 +417,7 @@ def test_a_visit_is_asked_for_with_the_id_that_the_session_era_wants() -> None:
 
     with opened(server, "2025-11-25", CAN) as wire:
         wire.call(1, "go")
-        message = question(wire)
+        message = wire.receive()
         assert message["params"].pop("elicitationId")
         assert message["params"] == {"mode": "url", "message": "sign in", "url": "https://a.example/in"}
         wire.answer(message["id"], {"action": "decline"})
@@ -493,23 +451,6 @@ def test_what_the_client_did_not_declare_is_not_asked(
     assert "tools/call failed" in caplog.text
 
 
-@pytest.mark.parametrize("method", ["prompts/get", "resources/read"])
-def test_prompts_and_resources_ask_by_their_result_too(method: str) -> None:
-    server = Server("s")
-
-    def handler(ctx: Context) -> Any:
-        return ctx.input_responses["who"]["content"]["name"] if ctx.input_responses else asked
-
-    asked = input_required({"who": elicitation_form("who?", FORM)})
-    server.prompt("n")(handler)
-    server.resource("x://n")(handler)
-    params = {"name": "n"} if method == "prompts/get" else {"uri": "x://n"}
-    with opened(server, "2025-11-25", CAN) as wire:
-        wire.send({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        wire.answer(question(wire)["id"], ANA)
-        assert "Ana" in str(wire.receive()["result"])
-
-
 def test_a_handler_that_asks_without_end_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
     server, runs = Server("s"), []
 
@@ -528,7 +469,7 @@ def test_a_handler_that_asks_without_end_is_given_up(caplog: pytest.LogCaptureFi
 def test_a_client_that_refuses_a_question_ends_the_call() -> None:
     with opened(asking_server(), "2025-11-25", CAN) as wire:
         wire.call(1, "plan")
-        wire.send({"jsonrpc": "2.0", "id": question(wire)["id"], "error": {"code": -1, "message": "rejected"}})
+        wire.send({"jsonrpc": "2.0", "id": wire.receive()["id"], "error": {"code": -1, "message": "rejected"}})
         assert wire.receive()["error"] == {"code": -32603, "message": "Internal error"}
 
 

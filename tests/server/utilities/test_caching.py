@@ -23,23 +23,15 @@ JSON = st.recursive(
 
 def test_a_hint_becomes_the_two_members_of_a_result() -> None:
     assert CacheHint(1.5, "public").fields() == {"ttlMs": 1500, "cacheScope": "public"}
-
-
-def test_the_default_hint_is_stale_at_once_and_private() -> None:
     assert CacheHint().fields() == NO_HINT == {"ttlMs": 0, "cacheScope": "private"}
 
 
 # -- what a kept result is found by -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", sorted(CACHEABLE))
-def test_a_result_with_hints_has_a_cache_key(method: str) -> None:
-    assert key_of(method, None) is not None
-
-
-@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "completion/complete", "subscriptions/listen", "x"])
-def test_other_methods_have_none(method: str) -> None:
-    assert key_of(method, {}) is None
+@pytest.mark.parametrize("method", sorted({*METHODS, "x"}))
+def test_results_with_hints_have_a_cache_key_and_no_others(method: str) -> None:
+    assert (key_of(method, None) is not None) is (key_of(method, {}) is not None) is (method in CACHEABLE)
 
 
 def test_absent_and_empty_parameters_are_the_same_request() -> None:
@@ -57,15 +49,13 @@ def test_each_page_has_a_key_of_its_own() -> None:
     assert len({key_of("tools/list", params) for params in cursors}) == len(cursors)
 
 
-@pytest.mark.parametrize("value", [float("nan"), {1, 2}, object()])
+ENDLESS: list[Any] = []
+ENDLESS.append(ENDLESS)
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, object(), ENDLESS])
 def test_parameters_that_are_not_json_have_no_key(value: Any) -> None:
     assert key_of("tools/list", {"cursor": value}) is None
-
-
-def test_endless_parameters_have_no_key() -> None:
-    deep: list[Any] = []
-    deep.append(deep)
-    assert key_of("tools/list", {"cursor": deep}) is None
 
 
 PARAMS = st.dictionaries(st.sampled_from(["cursor", "uri", "_meta", "other"]), JSON)
@@ -96,18 +86,16 @@ def test_a_time_counts_in_milliseconds() -> None:
     assert seconds_fresh({"ttlMs": 1500}) == seconds_fresh({"ttlMs": 1500, "resultType": "complete"}) == 1.5
 
 
-@pytest.mark.parametrize("ttl", [0, -1, -(10**30), True, False, None, "5000", 5000.0, float("inf"), [], {}])
-def test_without_a_whole_number_above_zero_a_result_is_stale_at_once(ttl: Any) -> None:
-    assert seconds_fresh({"ttlMs": ttl}) == 0.0
+STALE: list[Any] = [
+    *({"ttlMs": ttl} for ttl in (0, -1, -(10**30), True, False, None, "5000", 5000.0, float("inf"), [], {})),
+    *({"ttlMs": 5000, "resultType": kind} for kind in ("input_required", "task", "", None, 1)),
+    {"tools": [], "cacheScope": "public"},
+]
 
 
-def test_without_a_time_a_result_is_stale_at_once() -> None:
-    assert seconds_fresh({"tools": [], "cacheScope": "public"}) == 0.0
-
-
-@pytest.mark.parametrize("kind", ["input_required", "task", "", None, 1])
-def test_only_a_complete_result_is_kept(kind: Any) -> None:
-    assert seconds_fresh({"ttlMs": 5000, "resultType": kind}) == 0.0
+@pytest.mark.parametrize("result", STALE, ids=str)
+def test_without_a_whole_number_above_zero_in_a_complete_result_it_is_stale_at_once(result: Any) -> None:
+    assert seconds_fresh(result) == 0.0
 
 
 def test_a_huge_ttl_is_a_finite_number_of_seconds() -> None:

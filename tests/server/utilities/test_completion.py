@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.machinery.publishing import json_schema
 from mcp_ref.messages import JsonObject
-from mcp_ref.revisions import REVISIONS
 from mcp_ref.server.prompts import prompt
 from mcp_ref.server.resources import resource
 from mcp_ref.server.utilities.completion import (
-    CompleteRequestParams,
     Completion,
     completion,
     completion_complete,
@@ -104,20 +101,10 @@ def test_a_handler_that_does_not_return_strings_is_wrong(server: FakeServer, ret
 # -- registering --------------------------------------------------------------------------------------------------
 
 
-def no_parameter() -> list[str]:
-    return []
-
-
-def three_parameters(value: str, arguments: dict[str, str], more: str) -> list[str]:
-    return []
-
-
-def by_position(value: str, /) -> list[str]:
-    return []
-
-
-async def asynchronous(value: str) -> list[str]:
-    return []
+def no_parameter() -> list[str]: ...
+def three_parameters(value: str, arguments: dict[str, str], more: str) -> list[str]: ...
+def by_position(value: str, /) -> list[str]: ...
+async def asynchronous(value: str) -> list[str]: ...
 
 
 @pytest.mark.parametrize("function", [no_parameter, three_parameters, by_position, asynchronous])
@@ -128,14 +115,6 @@ def test_a_function_of_another_shape_is_refused_at_registration(
         completion(server, prompt="plan", argument="city")(function)
 
 
-def test_annotations_that_exist_for_type_checkers_alone_are_refused_with_the_reason(server: FakeServer) -> None:
-    def cities(value: str, known: Missing) -> list[str]:  # type: ignore[name-defined]  # noqa: F821
-        return []
-
-    with pytest.raises(TypeError, match=r"cities: a type hint cannot be resolved: .*'Missing'"):
-        completion(server, prompt="plan", argument="city")(cities)
-
-
 def test_a_completion_is_for_a_prompt_or_a_resource_and_registered_once(server: FakeServer) -> None:
     with pytest.raises(TypeError, match="one of prompt= and resource="):
         completion(server, argument="city")
@@ -144,11 +123,3 @@ def test_a_completion_is_for_a_prompt_or_a_resource_and_registered_once(server: 
     completion_values(server, [], prompt="plan", argument="city")
     with pytest.raises(ValueError, match="taken"):
         completion_values(server, [], prompt="plan", argument="city")
-
-
-# -- the client's half, and the rows ------------------------------------------------------------------------------
-
-
-def test_the_reference_to_a_template_had_another_name_up_to_2025_03_26() -> None:
-    assert "ResourceReference" in str(json_schema(CompleteRequestParams, REVISIONS["2025-03-26"]))
-    assert "ResourceTemplateReference" in str(json_schema(CompleteRequestParams, REVISIONS["2025-06-18"]))
