@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, Context, LocalProtocolError, Server, text_of
+from mcp_ref import Context, LocalProtocolError, Server
 from mcp_ref import peer as requester
 from mcp_ref.basic.utilities import HandlerContext, token_of
 from mcp_ref.roles.client.answers import ClientContext
@@ -109,23 +109,6 @@ def test_progress_that_does_not_increase_is_dropped(values: Any) -> None:
     recorder.progress(2)
     assert recorder.sent == [values[0], 2]
     assert warned[0].filename == __file__, "the line is that of whoever reports"
-
-
-@pytest.mark.filterwarnings("ignore:progress must increase")
-def test_a_tool_goes_on_after_progress_that_does_not_increase() -> None:
-    server = Server("s")
-
-    @server.tool()
-    def thirds(ctx: Context) -> str:
-        for i in range(7):
-            ctx.progress(int(i / 3), 3)
-        return "done"
-
-    with Client(server) as client:
-        assert text_of(client.call_tool("thirds")) == "done"
-        heard: list[float] = []
-        client.call_tool("thirds", on_progress=lambda progress, total, message: heard.append(progress))
-    assert heard == [0, 1, 2]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "1", None])
