@@ -56,11 +56,6 @@ def test_every_row_of_the_table_is_about_a_state_and_an_event_that_exist() -> No
         assert event in EVENTS
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_server_answers_with_the_version_asked_for_if_it_has_it(name: str) -> None:
-    assert negotiate(name, SESSION_REVISIONS).name == name
-
-
 @pytest.mark.parametrize("name", ["1999-01-01", "2026-07-28", "", "draft"])
 def test_the_server_answers_with_its_latest_version_otherwise(name: str) -> None:
     assert negotiate(name, SESSION_REVISIONS).name == "2025-11-25"

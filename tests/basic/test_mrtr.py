@@ -126,18 +126,6 @@ def test_a_question_ends_the_run_and_is_the_result() -> None:
     assert isinstance(result["requestState"], str)
 
 
-def test_the_same_question_twice_is_two_questions() -> None:
-    answers = iter(["Ann", "Bob"])
-
-    def handler(ctx: Any) -> Any:
-        return ctx.name("Next guest?"), ctx.name("Next guest?")
-
-    result = run(handler)
-    result = run(handler, again(result, {"elicitation-1": accept(next(answers))}))
-    assert list(result["inputRequests"]) == ["elicitation-2"]
-    assert run(handler, again(result, {"elicitation-2": accept(next(answers))})) == ("Ann", "Bob")
-
-
 def test_arguments_may_change_after_they_were_asked_with() -> None:
     def handler(ctx: Any) -> Any:
         conversation = [{"role": "user", "content": [{"type": "text", "text": "1"}]}]
@@ -196,15 +184,6 @@ def test_what_is_missing_is_asked_again_and_what_is_there_is_not() -> None:
     second = run(both, again(first, {"roots-1.2.1": {"roots": [{"uri": "file:///home"}]}}))
     assert list(second["inputRequests"]) == ["elicitation-1.1.1"]
     assert run(both, again(second, {"elicitation-1.1.1": accept("Ann")})) == ["Ann", "file:///home"]
-
-
-def test_one_that_asks_twice_does_not_disturb_the_others() -> None:
-    def handler(ctx: Any) -> Any:
-        return ctx.ask_all(lambda: (ctx.name("First?"), ctx.name("Last?")), lambda: ctx.name("Town?"))
-
-    returned, asked = converse(handler)
-    assert returned == [("<First?>", "<Last?>"), "<Town?>"]
-    assert asked == [["elicitation-1.1.1", "elicitation-1.2.1"], ["elicitation-1.1.2"]]
 
 
 def test_together_within_together() -> None:

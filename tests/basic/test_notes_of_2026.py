@@ -133,48 +133,29 @@ def test_a_cursor_that_the_server_forgot_ends_the_pages_that_were_kept() -> None
 # -- server/tools#x-mcp-header ------------------------------------------------------------------------------------
 
 
-def marked(**properties: Any) -> Any:
-    return {"type": "object", "properties": properties}
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        marked(a={"type": "string", "x-mcp-header": ""}),
-        marked(a={"type": "string", "x-mcp-header": "two words"}),
-        marked(a={"type": "string", "x-mcp-header": "a\r\nb"}),
-        marked(a={"type": "string", "x-mcp-header": "A"}, b={"type": "string", "x-mcp-header": "a"}),
-        marked(a={"type": "number", "x-mcp-header": "A"}),
-        marked(a={"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}),
-    ],
-)
-def test_a_tool_whose_marks_break_the_rules_is_not_registered(broken: Any) -> None:
+def test_a_tool_whose_marks_break_the_rules_is_not_registered() -> None:
+    """Which marks do is in transports/streamable_http/test_mirroring.py."""
     server = Server("s")
+
+    def schema(kind: str) -> Any:
+        return {"type": "object", "properties": {"a": {"type": kind, "x-mcp-header": "A"}}}
+
     with pytest.raises(ValueError, match="the inputSchema of tool 't': x-mcp-header"):
-        server.tool("t", input_schema=broken)(lambda **arguments: "")
+        server.tool("t", input_schema=schema("number"))(lambda **arguments: "")
     assert "tools" not in ask(server, "server/discover")["capabilities"]
-    server.tool("t", input_schema=marked(a={"type": "string", "x-mcp-header": "A"}))(lambda **arguments: "")
+    server.tool("t", input_schema=schema("string"))(lambda **arguments: "")
 
 
 # -- who the two sides are ----------------------------------------------------------------------------------------
 
 
-NAMES_OF_PROGRAMS = (
-    "evil",
-    "mcp",
-    "mcp-ref",
-    "mcp-inspector",
-    "claude-ai",
-    "Visual Studio Code",
-    "cursor-vscode",
-    "s",
-    "é",
-)
-
-
 @pytest.mark.parametrize(
     "info",
-    [None, {"name": "", "version": ""}, *({"name": name, "version": "9", "odd": [1]} for name in NAMES_OF_PROGRAMS)],
+    [
+        None,
+        {"name": "", "version": ""},
+        *({"name": name, "version": "9", "odd": [1]} for name in ("mcp-ref", "claude-ai", "Visual Studio Code", "é")),
+    ],
 )
 def test_nothing_is_decided_by_who_the_other_side_says_it_is(info: Any) -> None:
     server = Server("s")

@@ -61,16 +61,6 @@ class Wire(Reply):
         return [message["method"] for message in self.written]
 
 
-class Woken:
-    """The transport's ear: how often it was woken."""
-
-    def __init__(self) -> None:
-        self.times = 0
-
-    def __call__(self) -> None:
-        self.times += 1
-
-
 def listening(
     subscriptions: Subscriptions,
     asked: Any = ALL,
@@ -196,16 +186,16 @@ def test_a_graceful_end_writes_what_waits_and_says_once_that_the_closing_is_due(
 def test_one_that_ends_before_it_is_carried_is_acknowledged_all_the_same() -> None:
     subscription, _, wire = listening(Subscriptions())
     subscription.end()
-    woken = Woken()
-    subscription.carry(woken)
-    assert woken.times == 1
+    woken: list[bool] = []
+    subscription.carry(lambda: woken.append(True))
+    assert woken == [True]
     assert subscription.flush() is True
     assert wire.methods == [ACKNOWLEDGED]
 
 
 def test_an_end_while_a_flush_writes_is_seen_by_that_flush_alone() -> None:
     subscription, _, wire = listening(Subscriptions())
-    subscription.carry(Woken())
+    subscription.carry(lambda: None)
     wire.open.clear()
     writing = Background(subscription.flush)
     try:
@@ -336,7 +326,7 @@ def test_of_many_that_flush_and_end_one_sends_the_closing_and_nothing_follows_it
     for _ in range(50):
         subscriptions = Subscriptions()
         subscription, _, wire = listening(subscriptions)
-        subscription.carry(Woken())
+        subscription.carry(lambda: None)
 
         def flush(subscription: Subscription = subscription, wire: Wire = wire) -> int | None:
             return len(wire.written) if subscription.flush() else None

@@ -315,27 +315,21 @@ def test_whatever_closing_does_to_the_stream_the_iteration_ends_quietly(problem:
     assert len(client.asked) == 1
 
 
-def test_closing_ends_the_wait_for_the_acknowledgement() -> None:
-    stream = FakeStream()
-    events = listen(FakeClient(stream), tools=True)
-    entering = in_a_thread(events.__enter__)
-    assert stream.reading.wait(PATIENCE)
-    events.close()
-    with pytest.raises(RequestCancelled):
-        entering()
-
-
-@pytest.mark.parametrize("when", ["before", "while the request is sent"])
+@pytest.mark.parametrize("when", ["before", "while the request is sent", "while it waits"])
 def test_one_that_is_closed_before_it_is_acknowledged_is_given_up(when: str) -> None:
     stream = FakeStream()
     client = FakeClient(stream)
     events = listen(client, tools=True)
     if when == "before":
         events.close()
-    else:
+    elif when == "while the request is sent":
         client.before_opening = events.close
+    entering = in_a_thread(events.__enter__)
+    if when == "while it waits":
+        assert stream.reading.wait(PATIENCE)
+        events.close()
     with pytest.raises(RequestCancelled):
-        events.__enter__()
+        entering()
     assert (len(client.asked), len(stream.closed)) == ((0, 0) if when == "before" else (1, 1))
 
 

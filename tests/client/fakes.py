@@ -10,7 +10,6 @@ from mcp_ref.revisions import REVISIONS, Revision
 
 JsonObject = dict[str, Any]
 
-OLDEST = REVISIONS["2024-11-05"]
 FORMS_ONLY = REVISIONS["2025-06-18"]
 LATEST = REVISIONS["2025-11-25"]
 
@@ -23,16 +22,11 @@ class FakeServer:
     peer_capabilities: JsonObject = field(default_factory=dict)
     revision: Revision = LATEST
     sent: list[tuple[str, JsonObject | None]] = field(default_factory=list)
-    options: Options | None = None
 
     def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> JsonObject:
         self.sent.append((method, params))
-        self.options = options
         result: JsonObject = self.answer
         return result
-
-    def notify(self, method: str, params: JsonObject | None = None) -> None:
-        self.sent.append((method, params))
 
     @property
     def params(self) -> JsonObject:

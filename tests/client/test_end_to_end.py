@@ -35,6 +35,7 @@ JsonObject = dict[str, Any]
 NAMES = list(REVISIONS)
 OLDER = [row.name for row in SESSION_REVISIONS]
 BEFORE_AUDIO, BEFORE_ELICITATION, FORMS_ONLY, LATEST, MODERN = NAMES
+EARLIER = [BEFORE_AUDIO, BEFORE_ELICITATION]
 in_both_eras = pytest.mark.parametrize("revision", [LATEST, MODERN])
 URL = "https://mcp.example.com/connect?id=1"
 TOOLS: JsonObject = {"sampling": {"tools": {}}}
@@ -160,15 +161,6 @@ def test_a_client_without_roots_or_a_model_refuses(revision: str) -> None:
         assert wire.request(2, "sampling/createMessage", params)["error"]["code"] == -32601
 
 
-def test_roots_that_cannot_be_told_are_an_internal_error_without_details(caplog: pytest.LogCaptureFixture) -> None:
-    def roots() -> list[str]:
-        raise OSError("/home/ada/secret is gone")
-
-    with to_client(roots=roots) as (_, wire):
-        error = wire.request(1, "roots/list")["error"]
-    assert error == {"code": -32603, "message": "Internal error"}
-
-
 # -- sampling: the request and its answer -----------------------------------------------------------------------
 
 
@@ -193,35 +185,30 @@ def test_the_sample_handler_sees_the_whole_request_in_every_revision(revision: s
 
 
 @pytest.mark.parametrize("revision", NAMES)
-@pytest.mark.parametrize("block", [text("hi"), image(b"png", "image/png"), audio(b"wav", "audio/wav")])
-def test_text_and_images_go_both_ways_and_audio_where_there_is_audio(revision: str, block: Any) -> None:
+@pytest.mark.parametrize(
+    ("content", "since", "refused"),
+    [
+        (text("hi"), NAMES[0], ""),
+        (image(b"png", "image/png"), NAMES[0], ""),
+        (audio(b"wav", "audio/wav"), BEFORE_ELICITATION, "audio"),
+        ([text("a"), text("b")], LATEST, "one value"),
+    ],
+    ids=["text", "an image", "audio", "several blocks"],
+)
+def test_content_goes_both_ways_in_the_revisions_that_have_it(
+    revision: str, content: Any, since: str, refused: str
+) -> None:
     def question(ctx: Context) -> Any:
-        return ctx.sample({"role": "user", "content": block}, max_tokens=5)["content"]
+        return ctx.sample({"role": "user", "content": content}, max_tokens=5)["content"]
 
     def echo(params: JsonObject) -> Any:
         return reply(params["messages"][0]["content"], model="m")
 
-    if block["type"] == "audio" and revision == BEFORE_AUDIO:
-        with pytest.raises(LocalProtocolError, match="audio"):
+    if revision < since:
+        with pytest.raises(LocalProtocolError, match=refused):
             answer_to(question, revision, sample=echo)
     else:
-        assert answer_to(question, revision, sample=echo) == block
-
-
-@pytest.mark.parametrize("revision", NAMES)
-def test_several_blocks_in_one_message_exist_since_2025_11_25(revision: str) -> None:
-    def question(ctx: Context) -> Any:
-        message: Any = {"role": "user", "content": [text("a"), text("b")]}
-        return ctx.sample(message, max_tokens=5)
-
-    def echo(params: JsonObject) -> Any:
-        return reply(params["messages"][0]["content"], model="m")
-
-    if revision in (LATEST, MODERN):
-        assert answer_to(question, revision, sample=echo)["content"] == [text("a"), text("b")]
-    else:
-        with pytest.raises(LocalProtocolError, match="one value"):
-            answer_to(question, revision, sample=echo)
+        assert answer_to(question, revision, sample=echo) == content
 
 
 @pytest.mark.parametrize("revision", OLDER[:-1])
@@ -246,13 +233,14 @@ def test_the_user_who_refuses_sampling_is_error_minus_one(revision: str) -> None
     assert refused.value.code == -1
 
 
-def test_the_failure_of_a_sample_handler_is_an_internal_error_without_details(caplog: pytest.LogCaptureFixture) -> None:
-    def sample(params: JsonObject) -> Any:
-        raise RuntimeError("key sk-123 is wrong")
+def test_the_failure_of_a_handler_is_an_internal_error_without_details(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(*given: Any) -> Any:
+        raise OSError("/home/ada/secret is gone")
 
-    with pytest.raises(ErrorResponse) as refused:
-        answer_to(lambda ctx: ctx.sample("hi", max_tokens=5), sample=sample)
-    assert (refused.value.code, refused.value.message, refused.value.data) == (-32603, "Internal error", None)
+    asked: Any = {"messages": [{"role": "user", "content": text("hi")}], "maxTokens": 5}
+    with to_client(roots=fail, sample=fail) as (_, wire):
+        for method, params in (("roots/list", None), ("sampling/createMessage", asked)):
+            assert wire.request(1, method, params)["error"] == {"code": -32603, "message": "Internal error"}
 
 
 # -- sampling: capabilities, tools, limits ----------------------------------------------------------------------
@@ -476,43 +464,21 @@ def test_a_form_is_shaped_for_2025_06_18() -> None:
     }
 
 
-def test_what_2025_06_18_cannot_ask_is_refused_here_and_not_sent() -> None:
-    messages, trace = traffic()
-    choices = {"days": {"type": "array", "items": {"type": "string", "enum": ["Mon", "Tue"]}}}
-    both: Any = {"elicit": lambda m, s: None, "open_url": lambda u, m, h: True, "trace": trace}
-    with pytest.raises(LocalProtocolError, match="several"):
-        answer_to(lambda ctx: ctx.elicit("When?", choices), FORMS_ONLY, **both)
-    with pytest.raises(LocalProtocolError, match="url"):
-        answer_to(lambda ctx: ctx.elicit_url("Go", URL), FORMS_ONLY, **both)
-    assert params_of(messages, "elicitation/create") == []
-
-
-@pytest.mark.parametrize("revision", [BEFORE_AUDIO, BEFORE_ELICITATION])
-def test_there_is_no_elicitation_before_2025_06_18(revision: str) -> None:
-    both: Any = {"elicit": lambda m, s: None, "open_url": lambda u, m, h: True}
-    with pytest.raises(LocalProtocolError, match="elicitation/create"):
-        answer_to(lambda ctx: ctx.elicit("Who?", {}), revision, **both)
-    with pytest.raises(LocalProtocolError, match="elicitation/create"):
-        answer_to(lambda ctx: ctx.elicit_url("Go", URL), revision, **both)
-    with to_client(revision, **both) as (client, wire):
-        assert "elicitation" not in client.capabilities
-        params = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
-        assert wire.request(1, "elicitation/create", params)["error"]["code"] == -32601
-
-
 # -- elicitation: modes -----------------------------------------------------------------------------------------
 
 FORM_PARAMS: JsonObject = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+FORMS: JsonObject = {"elicit": lambda m, s: {}}
+VISITS: JsonObject = {"open_url": lambda u, m, h: True}
 URL_PARAMS: JsonObject = {"mode": "url", "message": "Go", "url": URL, "elicitationId": "e-1"}
 
 
 @pytest.mark.parametrize(
     ("options", "params"),
     [
-        ({"elicit": lambda m, s: {}}, URL_PARAMS),
-        ({"open_url": lambda u, m, h: True}, {"mode": "form", **FORM_PARAMS}),
-        ({"open_url": lambda u, m, h: True}, FORM_PARAMS),
-        ({"elicit": lambda m, s: {}}, {**FORM_PARAMS, "mode": "dance"}),
+        (FORMS, URL_PARAMS),
+        (VISITS, {"mode": "form", **FORM_PARAMS}),
+        (VISITS, FORM_PARAMS),
+        (FORMS, {**FORM_PARAMS, "mode": "dance"}),
     ],
 )
 def test_a_mode_that_the_client_did_not_declare_is_invalid_params(options: Any, params: JsonObject) -> None:
@@ -520,15 +486,48 @@ def test_a_mode_that_the_client_did_not_declare_is_invalid_params(options: Any, 
         assert wire.request(1, "elicitation/create", params)["error"]["code"] == -32602
 
 
-def test_a_mode_that_the_client_did_not_declare_is_not_asked_for() -> None:
+DAYS: JsonObject = {"days": {"type": "array", "items": {"type": "string", "enum": ["Mon", "Tue"]}}}
+
+
+def who(ctx: Context) -> Any:
+    return ctx.elicit("Who?", {})
+
+
+def visit(ctx: Context) -> Any:
+    return ctx.elicit_url("Go", URL)
+
+
+def visited(ctx: Context) -> Any:
+    return ctx.complete_elicitation("e-1")
+
+
+@pytest.mark.parametrize(
+    ("question", "revision", "options", "says"),
+    [
+        (who, LATEST, {}, r"client\.elicitation"),
+        (who, LATEST, VISITS, "'form'"),
+        (visit, LATEST, FORMS, "'url'"),
+        (visited, LATEST, FORMS, r"client\.elicitation\.url"),
+        (lambda ctx: ctx.elicit("When?", DAYS), FORMS_ONLY, FORMS | VISITS, "several"),
+        (visit, FORMS_ONLY, FORMS | VISITS, "url"),
+        (visited, FORMS_ONLY, FORMS | VISITS, "does not exist"),
+        *((each, earlier, FORMS | VISITS, "elicitation/create") for each in (who, visit) for earlier in EARLIER),
+    ],
+)
+def test_what_the_client_did_not_declare_or_the_revision_does_not_have_is_not_asked(
+    question: Any, revision: str, options: Any, says: str
+) -> None:
     messages, trace = traffic()
-    with pytest.raises(LocalProtocolError, match="'form'"):
-        answer_to(lambda ctx: ctx.elicit("Who?", {}), open_url=lambda u, m, h: True, trace=trace)
-    with pytest.raises(LocalProtocolError, match="'url'"):
-        answer_to(lambda ctx: ctx.elicit_url("Go", URL), elicit=lambda m, s: {}, trace=trace)
-    with pytest.raises(LocalProtocolError, match=r"client\.elicitation"):
-        answer_to(lambda ctx: ctx.elicit("Who?", {}), trace=trace)
-    assert params_of(messages, "elicitation/create") == []
+    with pytest.raises(LocalProtocolError, match=says):
+        answer_to(question, revision, trace=trace, **options)
+    assert not [message for message in messages if "elicitation/" in message.get("method", "")]
+
+
+@pytest.mark.parametrize("revision", EARLIER)
+def test_there_is_no_elicitation_before_2025_06_18(revision: str) -> None:
+    with to_client(revision, **FORMS, **VISITS) as (client, wire):
+        assert "elicitation" not in client.capabilities
+        assert wire.request(1, "elicitation/create", FORM_PARAMS)["error"]["code"] == -32601
 
 
 def test_an_empty_capability_declares_forms_and_nothing_else() -> None:
@@ -580,15 +579,6 @@ def test_completion_is_heard_once_and_for_known_visits_alone() -> None:
         visits[0].complete_elicitation("e-1")
         server.tool(name="last")(lambda: "")
         assert heard.get(timeout=PATIENCE)[0] == "notifications/tools/list_changed"
-
-
-def test_completion_is_not_told_where_no_visit_could_be_asked_for() -> None:
-    messages, trace = traffic()
-    with pytest.raises(LocalProtocolError, match="does not exist"):
-        answer_to(lambda ctx: ctx.complete_elicitation("e-1"), FORMS_ONLY, elicit=lambda m, s: None, trace=trace)
-    with pytest.raises(LocalProtocolError, match=r"client\.elicitation\.url"):
-        answer_to(lambda ctx: ctx.complete_elicitation("e-1"), elicit=lambda m, s: None, trace=trace)
-    assert params_of(messages, "notifications/elicitation/complete") == []
 
 
 def test_completion_is_told_to_the_client_that_was_asked_alone() -> None:

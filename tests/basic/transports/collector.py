@@ -11,6 +11,7 @@ from typing import Any
 
 from mcp_ref.errors import McpError
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.trace.record import Tap
 from tests.wire import Background
 
 WAIT = 20.0
@@ -51,21 +52,23 @@ class Collector:
         return str(self.reasons.get(timeout=WAIT))
 
 
-class Notes:
-    """A tap that remembers."""
+class Notes(Tap):
+    """A tap that remembers: `http` has what stood beside each note, `handed_over` counts those before a delivery."""
 
     def __init__(self) -> None:
         self.notes: list[tuple[str, Any]] = []
-        self.delivered = 0
+        self.http: list[Any] = []
+        self.delivered = self.handed_over = 0
 
     def note(self, direction: str, message: Any, http: Any = None) -> None:
         self.notes.append((direction, message))
+        self.http.append(http)
 
     def exchange(self) -> int:
         return 1
 
     def deliver(self) -> None:
-        self.delivered += 1
+        self.delivered, self.handed_over = self.delivered + 1, len(self.notes)
 
 
 @contextmanager

@@ -129,15 +129,6 @@ def test_a_client_that_is_refused_tries_the_older_transport_at_the_same_url(code
     assert (get.method, get.path, get.headers["accept"]) == ("GET", "/mcp", "text/event-stream")
 
 
-@pytest.mark.parametrize("code", [401, 403, 500])
-def test_any_other_refusal_is_the_answer(code: int) -> None:
-    with ScriptedServer(post=status(code)) as server:
-        with pytest.raises(HttpStatusError, match=str(code)):
-            Client(server.url).connect()
-        server.request("POST")
-        assert server.asked.empty()
-
-
 def test_a_server_serves_clients_of_both_times_at_once() -> None:
     with (
         hosted() as service,

@@ -529,20 +529,14 @@ def test_first_standard_in_is_closed_and_nothing_more_if_that_is_enough():
         assert server.texts.empty()
 
 
-def test_then_it_gets_sigterm():
-    with Server(STUBBORN.format(on_term="on_term"), grace=0.5) as server:
+@pytest.mark.parametrize(("on_term", "last"), [("on_term", [{"got": "SIGTERM"}]), ("signal.SIG_IGN", [])])
+def test_then_it_gets_sigterm_and_if_that_is_not_enough_sigkill(on_term, last):
+    with Server(STUBBORN.format(on_term=on_term), grace=0.5) as server:
         pid = server.message()["pid"]
         server.transport.close(soon())
         assert not exists(pid)
-        assert [server.message(), server.message()] == [{"saw": "end of input"}, {"got": "SIGTERM"}]
-
-
-def test_then_it_gets_sigkill():
-    with Server(STUBBORN.format(on_term="signal.SIG_IGN"), grace=0.2) as server:
-        pid = server.message()["pid"]
-        server.transport.close(soon())
-        assert not exists(pid)
-        assert server.message() == {"saw": "end of input"}
+        said = [{"saw": "end of input"}, *last]
+        assert [server.message() for _ in said] == said
         assert server.texts.empty()
 
 

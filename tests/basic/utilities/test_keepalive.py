@@ -22,14 +22,6 @@ def test_no_ping_is_sent_where_none_was_asked_for() -> None:
     assert not [thread for thread in threading.enumerate() if thread.name == "mcp-ping"]
 
 
-def test_a_server_pings_at_the_interval_given_once_the_session_is_open() -> None:
-    with opened(Server("s", ping_interval=0.2), "2025-11-25") as wire:
-        for _ in range(3):
-            ping = wire.receive()
-            assert ping["method"] == "ping"
-            wire.answer(ping["id"], {})
-
-
 def test_no_ping_before_the_session_is_open() -> None:
     with to_server(Server("s", ping_interval=0.001)) as wire:
         params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": CLIENT_INFO}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import RequestTimeout, Server
-from tests.wire import PATIENCE, Background, opened, play, to_client
+from mcp_ref import Server
+from tests.wire import PATIENCE, opened, play, to_client
 
 REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 
@@ -69,11 +69,3 @@ def test_a_client_answers_a_ping_while_its_user_thinks() -> None:
         assert wire.request("p", "ping") == {"jsonrpc": "2.0", "id": "p", "result": {}}
         go.set()
         assert wire.receive()["id"] == "q"
-
-
-def test_a_ping_that_is_not_answered_times_out() -> None:
-    with to_client() as (client, wire):
-        call = Background(client.ping, timeout=0.5)
-        ping = wire.receive()
-        assert ping == {"jsonrpc": "2.0", "id": ping["id"], "method": "ping"}
-        assert isinstance(call.outcome(), RequestTimeout)

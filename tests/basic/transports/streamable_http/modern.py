@@ -70,9 +70,6 @@ class ModernFront:
         reply: ListReply | None = None,
         *,
         verb: str = "POST",
-        gone: Any = lambda: False,
-        peer: str = "127.0.0.1",
-        repeated: Any = (),
         **headers: str | None,
     ) -> ListReply:
         """One POST of a message with its headers; others given with underscores, None leaves one out."""
@@ -81,7 +78,7 @@ class ModernFront:
         changed = {**usual, **{name.replace("_", "-"): value for name, value in headers.items()}}
         kept = {name: value for name, value in changed.items() if value is not None}
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
-        self.endpoint(HttpRequest(verb, "/mcp", kept, body, gone, peer, repeated=repeated), reply)
+        self.endpoint(HttpRequest(verb, "/mcp", kept, body), reply)
         return reply
 
     def start(self, message: Any, reply: ListReply | None = None, **options: Any) -> tuple[ListReply, threading.Thread]:

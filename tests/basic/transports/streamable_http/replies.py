@@ -135,18 +135,3 @@ class Front:
         )
         thread.start()
         return reply, thread
-
-
-class Meeting:
-    """Where a handler says that it has come, and what it saw."""
-
-    def __init__(self) -> None:
-        self.entered, self.leave = threading.Semaphore(0), threading.Event()
-        self.seen: list[Any] = []
-
-    def wait(self) -> None:
-        self.entered.release()
-        assert self.leave.wait(PATIENCE)
-
-    def arrived(self) -> bool:
-        return self.entered.acquire(timeout=PATIENCE)

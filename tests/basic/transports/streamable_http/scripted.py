@@ -8,7 +8,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 from tests.basic.transports.collector import WAIT
@@ -82,9 +81,7 @@ class ScriptedServer:
         self._accepting.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *more: object) -> None:
         self._listening.shutdown(socket.SHUT_RDWR)
         self._accepting.join(WAIT)
         self._listening.close()

@@ -186,10 +186,12 @@ def test_without_session_ids_both_eras_are_posts_alone(server: Server) -> None:
 def test_a_url_of_the_stateless_era_alone_refuses_sessions(revisions: Any) -> None:
     with ModernFront(features(Server("s", revisions=revisions))) as front:
         assert front.ask(called("spoken")).json["result"]["content"][0]["text"] == MODERN
-        reply = legacy(front, INITIALIZE)
-        assert error_of(reply) == (400, "open", -32022) and MODERN in reply.json["error"]["data"]["supported"]
+        for version in (None, "2025-11-25", MODERN):
+            reply = legacy(front, INITIALIZE, version=version)
+            assert error_of(reply) == (400, "open", -32022) and MODERN in reply.json["error"]["message"]
+            assert reply.json["error"]["data"] == {"supported": revisions, "requested": "2025-11-25"}
         assert error_of(legacy(front, plain("tools/list"), "session", "2025-11-25"))[:1] == (400,)
-        for verb in ("GET", "DELETE"):
+        for verb in ("GET", "DELETE", "PUT"):
             reply = legacy(front, b"", "session", "2025-11-25", verb)
             assert (reply.status, reply.headers["Allow"]) == (405, "POST")
 
@@ -209,8 +211,6 @@ def test_a_url_of_the_session_era_alone_refuses_the_stateless_era_with_no_error_
 @pytest.mark.parametrize(
     ("revisions", "sse", "posted", "opened"),
     [
-        (LEGACY, None, 400, 200),
-        ([MODERN], None, 200, 400),
         ([*LEGACY, MODERN], None, 200, 200),
         (["2024-11-05", MODERN], "/sse", 200, 400),
         (["2024-11-05"], "/sse", 404, 404),

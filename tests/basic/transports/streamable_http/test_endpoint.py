@@ -76,17 +76,16 @@ def test_other_methods_are_405(server: Server, method: str) -> None:
     ("headers", "status"),
     [
         ({"origin": "http://evil.example.com"}, 403),
-        ({"origin": "http://["}, 403),
         ({"host": "evil.example.com"}, 403),
-        ({"host": ""}, 403),
         ({"accept": None}, 406),
         ({"accept": "application/json"}, 406),
-        ({"accept": "text/event-stream"}, 406),
+        ({"content_type": "text/plain"}, 415),
     ],
 )
-def test_the_guards_stand_before_everything_else(server: Server, headers: Any, status: int) -> None:
+@pytest.mark.parametrize("revisions", [STREAMABLE, ["2026-07-28"]], ids=["the session era", "the stateless era"])
+def test_the_guards_stand_before_everything_else(revisions: list[str], headers: Any, status: int) -> None:
     """What each of them lets in is in test_guards.py."""
-    with Front(server) as front:
+    with Front(Server("s", revisions=revisions)) as front:
         assert front.post(PING, **headers).status == status
 
 
@@ -260,8 +259,7 @@ def test_delete_ends_the_session_and_its_streams(server: Server) -> None:
     with Front(server) as front:
         front.open()
         standing, thread = front.listen()
-        with standing._changed:
-            standing._changed.wait_for(lambda: standing.streaming, PATIENCE)
+        assert until(lambda: standing.streaming)
         assert front.ask("DELETE").status == 200
         thread.join(PATIENCE)
         assert standing.ended

@@ -97,6 +97,7 @@ def test_the_type_of_the_body(kind: str, status: int) -> None:
         ("application/*, text/*", 200),
         ("*/*", 200),
         ("application/json", 406),
+        ("text/event-stream", 406),
         ("application/jsonx, text/event-stream", 406),
         ("", 406),
     ],

@@ -14,19 +14,32 @@ from mcp_ref import Client, Context, Server
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.machinery.http_exchange import HttpLimits
 from mcp_ref.roles.server.hosting import HttpService
-from tests.basic.transports.streamable_http.raw import (
-    Wire,
-    call,
-    descriptors,
-    http_threads,
-    opened,
-    post,
-    request,
-    until,
-)
-from tests.basic.transports.streamable_http.replies import PATIENCE, Meeting
+from tests.basic.transports.streamable_http.raw import Wire, call, descriptors, http_threads, opened, post, request
+from tests.basic.transports.streamable_http.replies import PATIENCE
+from tests.support.clock import until
 
 NOTE = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+
+
+class Meeting:
+    """Where a handler says that it has come, and waits until it may leave."""
+
+    def __init__(self) -> None:
+        self.entered, self.leave = threading.Semaphore(0), threading.Event()
+
+    def wait(self) -> None:
+        self.entered.release()
+        assert self.leave.wait(PATIENCE)
+
+    def arrived(self) -> bool:
+        return self.entered.acquire(timeout=PATIENCE)
+
+
+@pytest.fixture
+def meeting() -> Iterator[Meeting]:
+    meeting = Meeting()
+    yield meeting
+    meeting.leave.set()
 
 
 @pytest.fixture
@@ -50,10 +63,6 @@ def server(meeting: Meeting) -> Server:
         for _ in range(300):
             ctx.log("info", "x" * 100_000)
         return "done"
-
-    @server.tool()
-    def ask(ctx: Context) -> str:
-        return str(len(ctx.roots()))
 
     return server
 
@@ -152,20 +161,6 @@ def test_a_cancelled_request_holds_up_no_other_on_its_connection(server: Server,
 # -- many, and the end --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_a_thousand_sessions_that_are_left_open_end_with_the_server(server: Server) -> None:
-    with hosted(server) as service:
-        with Wire(address(service)) as wire:
-            for _ in range(1000):
-                opened(wire)
-            # One more takes the place of the first.
-            opened(wire)
-        assert len(server.sessions) == 1000
-        began = time.monotonic()
-        service.close(PATIENCE)
-        assert time.monotonic() - began < PATIENCE
-
-
 def test_the_end_is_bounded_whatever_clients_and_handlers_do(
     server: Server, meeting: Meeting, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -197,9 +192,8 @@ def test_a_server_without_a_way_over_http_says_so() -> None:
         assert (service.url, str(client.revision)) == (service.sse_url, "2024-11-05")
 
 
-@pytest.mark.parametrize("transport", ["http"])
-def test_run_serves_until_the_close(server: Server, transport: str) -> None:
-    running = threading.Thread(target=server.run, args=(transport,), kwargs={"port": 0})
+def test_run_serves_until_the_close(server: Server) -> None:
+    running = threading.Thread(target=server.run, args=("http",), kwargs={"port": 0})
     running.start()
     assert until(lambda: server.services)
     with Wire(address(server.services[0])) as wire:
@@ -207,3 +201,17 @@ def test_run_serves_until_the_close(server: Server, transport: str) -> None:
         server.close(PATIENCE)
     running.join(PATIENCE)
     assert not running.is_alive() and http_threads() == []
+
+
+@pytest.mark.slow
+def test_a_thousand_sessions_that_are_left_open_end_with_the_server(server: Server) -> None:
+    with hosted(server) as service:
+        with Wire(address(service)) as wire:
+            for _ in range(1000):
+                opened(wire)
+            # One more takes the place of the first.
+            opened(wire)
+        assert len(server.sessions) == 1000
+        began = time.monotonic()
+        service.close(PATIENCE)
+        assert time.monotonic() - began < PATIENCE

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from mcp_ref import Server
 from mcp_ref.revisions import SESSION_REVISIONS
-from tests.basic.transports.streamable_http.replies import PATIENCE, Front, ListReply
+from tests.basic.transports.streamable_http.replies import PATIENCE, Front
 from tests.support.clock import Clock
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-OPENING = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "front", "version": "1"}},
-}
 
 
 class Clients(Front):
@@ -27,26 +20,20 @@ class Clients(Front):
 
     def __init__(self, **options: Any) -> None:
         self.server = Server("s", revisions=list(SESSION_REVISIONS))
-        who: Callable[[Any], Any] = lambda request: request.headers.get("authorization")  # noqa: E731
-        super().__init__(self.server, authenticate=who, **options)
+        super().__init__(self.server, **options)
         self.clock = Clock()
         self.endpoint.sessions._clock = self.clock
         self.endpoint.sessions._swept = 0.0
 
-    def begin(self, client: str = "a", identity: str | None = None) -> ListReply:
-        """Ask for a session from an address."""
-        self.address = client
-        return self.post(OPENING, authorization=identity)
-
-    def session(self, client: str = "a", identity: str | None = None) -> str:
+    def session(self) -> str:
         """The id of a new session."""
-        reply = self.begin(client, identity)
+        reply = self.initialize()
         assert reply.status == 200, reply.body
         return reply.headers["Mcp-Session-Id"]
 
-    def ping(self, session: str, identity: str | None = None) -> int | None:
+    def ping(self, session: str) -> int | None:
         """The status of a ping in a session."""
-        return self.post(PING, mcp_session_id=session, authorization=identity).status
+        return self.post(PING, mcp_session_id=session).status
 
 
 def test_the_cap_holds_while_many_open_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,11 +48,11 @@ def test_the_cap_holds_while_many_open_at_once(monkeypatch: pytest.MonkeyPatch) 
             return connect(*args, **options)
 
         monkeypatch.setattr(clients.server, "connect", slowly)
-        threads = [threading.Thread(target=clients.begin) for _ in range(2)]
+        threads = [threading.Thread(target=clients.initialize) for _ in range(2)]
         for thread in threads:
             thread.start()
         assert all(entered.acquire(timeout=PATIENCE) for _ in threads)
-        assert clients.begin().status == 503
+        assert clients.initialize().status == 503
         leave.set()
         for thread in threads:
             thread.join(PATIENCE)
@@ -81,7 +68,7 @@ def test_a_session_that_cannot_be_begun_counts_for_nothing(monkeypatch: pytest.M
             patched.setattr(clients.server, "connect", fail)
             for _ in range(3):
                 with pytest.raises(RuntimeError):
-                    clients.begin()
+                    clients.initialize()
         clients.session()
 
 
@@ -108,7 +95,7 @@ def test_after_the_close_there_are_none_and_none_is_opened() -> None:
         clients.endpoint.close(1)
         clients.endpoint.close(1)
         assert clients.server.sessions == ()
-        assert clients.begin().status == 503
+        assert clients.initialize().status == 503
 
 
 def test_a_session_that_opens_during_the_close_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,5 +107,5 @@ def test_a_session_that_opens_during_the_close_is_ended(monkeypatch: pytest.Monk
             return connect(*args, **options)
 
         monkeypatch.setattr(clients.server, "connect", late)
-        clients.begin()
+        clients.initialize()
         assert clients.server.sessions == () and len(clients.endpoint.sessions._open) == 0

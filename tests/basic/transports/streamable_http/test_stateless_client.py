@@ -19,7 +19,6 @@ from mcp_ref.errors import (
     AnswerLost,
     HttpStatusError,
     LocalProtocolError,
-    RequestCancelled,
     RequestTimeout,
     SessionExpired,
     TransportClosed,
@@ -41,7 +40,7 @@ from .scripted import (
     stream,
     then,
 )
-from .test_client import ASSIGNED, INITIALIZE, PROGRESS, Client, Inbox, _reset, in_thread
+from .test_client import ASSIGNED, INITIALIZE, PROGRESS, Client, _reset, end_a_call
 
 VERSION = "2026-07-28"
 CALL = {
@@ -221,10 +220,12 @@ def test_a_reply_that_breaks_off_is_lost_and_not_resumed(what: str) -> None:
         assert server.asked.empty()
 
 
-def test_what_was_never_sent_is_not_lost() -> None:
+@pytest.mark.parametrize("kind", [Client, Stateless])
+def test_what_nobody_at_the_other_end_has_got_is_not_lost(kind: type[Client]) -> None:
     with ScriptedServer() as server:
         pass
-    with Stateless(server) as client, pytest.raises(TransportClosed, match="no answer from") as caught:
+    says = r"no answer from http://127.0.0.1:\d+/mcp: "
+    with kind(server) as client, pytest.raises(TransportClosed, match=says) as caught:
         client.call(CALL)
     assert not isinstance(caught.value, AnswerLost | SessionExpired)
 
@@ -273,17 +274,8 @@ def test_a_deadline_that_passes_closes_the_connection(where: str) -> None:
 def test_another_thread_that_ends_the_call_closes_the_connection(where: str, end: str) -> None:
     gone = begun(where)
     with ScriptedServer(post=gone) as server, Stateless(server) as client:
-        inbox = Inbox()
-        join = in_thread(lambda: client.call(CALL, timeout=None, inbox=inbox))
-        assert gone.begun.wait(WAIT)
-        if end == "cancel":
-            inbox.give_up(RequestCancelled("enough"))
-        else:
-            client.transport.close(soon())
+        end_a_call(client, end, lambda: gone.begun.wait(WAIT))
         assert gone.at_once()
-        outcome = join()
-        assert isinstance(outcome, RequestCancelled if end == "cancel" else TransportClosed)
-        assert not isinstance(outcome, AnswerLost)
 
 
 @pytest.mark.usefixtures("lingering")
@@ -301,14 +293,6 @@ def test_leaving_the_iteration_closes_the_connection(more: tuple[bytes, ...]) ->
         assert time.monotonic() - began < AT_ONCE
         assert client.call(CALL) == [result()]
         assert [server.request().connection for _ in range(2)] == [1, 2]
-
-
-def test_closing_ends_without_a_word_to_the_server() -> None:
-    with ScriptedServer(post=[ASSIGNED, content(result())], delete=status(500)) as server:
-        with Stateless(server) as client:
-            client.call(CALL)
-        assert server.request("POST")
-        assert server.asked.empty()
 
 
 # -- a stream that stays open --------------------------------------------------------------------------------------
