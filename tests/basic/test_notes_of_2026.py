@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -78,6 +79,18 @@ def test_the_end_of_its_time_is_not_a_reason_to_ask_for_a_result() -> None:
         client.list_tools()
     # The trace is whole once the client is closed.
     assert sent == ["server/discover", "tools/list", "tools/call", "tools/list"]
+
+
+def test_a_client_does_not_ask_again_by_itself_when_a_time_has_ended() -> None:
+    server = Server("s", cache={"tools/list": CacheHint(0.02)})
+    server.tool("t")(lambda: "done")
+    sent, trace = counted(server)
+    with Client(server, revision=MODERN, trace=trace) as client:
+        client.list_tools()
+        over = time.monotonic() + 0.2
+        while time.monotonic() < over:
+            client.call_tool("t")
+    assert set(sent[2:]) == {"tools/call"}
 
 
 def test_a_list_can_be_asked_for_again_from_the_beginning() -> None:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from mcp_ref import Client, Context, ErrorResponse, Server, text
+from mcp_ref import Client, Context, ErrorResponse, Server, elicitation_form, input_required, text
 from mcp_ref.client.sampling import reply
 from tests.features.conftest import Connect, stateless_era
 from tests.wire import PATIENCE, Background
@@ -81,6 +81,30 @@ def test_rounds_are_driven_by_hand_and_another_client_may_continue_them(connect:
     last = again(connect(desk.server, **MAY), second["requestState"], {"sampling-2": MODEL})
     assert last["content"] == [text("Oslo, Ada, m")]
     assert (desk.runs.qsize(), desk.booked.qsize()) == (3, 1)
+
+
+@every_way
+def test_a_function_may_ask_by_its_result_whatever_it_serves(connect: Connect) -> None:
+    server = Server("s")
+
+    def greet(ctx: Context) -> Any:
+        if ctx.request_state is None:
+            return input_required({"who": elicitation_form("Who?", FORM)}, state=1)
+        return f"hello {ctx.input_responses['who']['content']['name']}"
+
+    server.tool("greet")(greet)
+    server.prompt("greet")(greet)
+    server.resource("x://greet")(greet)
+    ways: dict[str, Any] = {
+        "tool": lambda client, **options: client.call_tool("greet", **options),
+        "prompt": lambda client, **options: client.get_prompt("greet", **options),
+        "resource": lambda client, **options: client.read_resource("x://greet", **options),
+    }
+    client = connect(server, elicit=lambda message, schema: {"name": "Ada"})
+    for way, ask in ways.items():
+        question = ask(client, by_hand=True)
+        assert (question["resultType"], list(question["inputRequests"])) == ("input_required", ["who"]), way
+        assert "hello Ada" in str(ask(client)), way
 
 
 @every_way

@@ -157,9 +157,10 @@ def test_a_skill_whose_function_fails_is_an_internal_error() -> None:
     assert failed.value.code == -32603
 
 
-def test_prefix_and_base_stand_before_the_path(folder: Path) -> None:
-    with opened(Skills(folder, prefix="acme", base="github://owner/repo/")) as client:
-        skill = client.get_skill("github://owner/repo/acme/pdf/SKILL.md")
+@pytest.mark.parametrize("prefix", ["acme", "acme/billing", "acme/billing/eu"])
+def test_prefix_and_base_stand_before_the_path(folder: Path, prefix: str) -> None:
+    with opened(Skills(folder, prefix=prefix, base="github://owner/repo/")) as client:
+        skill = client.get_skill(f"github://owner/repo/{prefix}/pdf/SKILL.md")
         assert client.read_skill(skill, "references/FORMS.md") == b"forms"
 
 

@@ -395,6 +395,15 @@ def test_no_part_of_an_id_can_be_told_beforehand() -> None:
     assert all(len({each[start : start + 8] for each in ids}) == 12 for start in range(0, 48, 8))
 
 
+def test_who_knows_the_state_of_the_random_module_knows_no_id() -> None:
+    ids = set()
+    with connected() as client:
+        for _ in range(2):
+            random.seed(7)
+            ids.add(client.call_tool_as_task("must").task_id)
+    assert len(ids) == 2
+
+
 @pytest.mark.parametrize("revision", [CORE, EXTENSION])
 def test_a_client_that_hangs_up_has_not_cancelled_its_task(revision: str) -> None:
     server, go_on = Server("jobs", tasks=Tasks(poll=0.05)), threading.Event()

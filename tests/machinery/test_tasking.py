@@ -18,6 +18,7 @@ from mcp_ref import (
     ErrorResponse,
     InvalidParams,
     RequestCancelled,
+    RequestTimeout,
     Server,
     SqliteTasks,
     TaskRule,
@@ -26,6 +27,7 @@ from mcp_ref import (
 from mcp_ref.extensions.tasks import tasks_update
 from mcp_ref.machinery import tasking
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.tasking import TaskRun
 from tests.features.conftest import until
 from tests.features.task_server import Failing, store_at
 from tests.features.test_forks import in_a_child
@@ -309,6 +311,29 @@ def test_an_answer_to_a_question_that_is_asked_just_then_is_not_taken_unchecked(
     monkeypatch.undo()
     with pytest.raises(InvalidParams):
         tasks_update(tasks, "", {"taskId": "x", "inputResponses": {"k": {"action": "nonsense"}}})
+
+
+def test_the_key_of_a_question_that_was_taken_back_is_not_used_again() -> None:
+    tasks, question = Tasks(), {"method": "elicitation/create", "params": {}}
+    run = TaskRun(tasks, {"owner": "ann", "ttl": None, "about": "job", "again": False, "tries": 0}, lambda run: {})
+    run.become()
+    keys: list[str] = []
+    change = tasks.change
+
+    def noted(task_id: str, edit: Any, *more: Any) -> Any:
+        changed = change(task_id, edit, *more)
+        record = tasks.store.get(task_id)
+        keys.extend(each for each in (record or {}).get("asked", {}) if each not in keys)
+        return changed
+
+    tasks.change = noted  # type: ignore[method-assign]
+    for _ in range(3):
+        with pytest.raises(RequestTimeout):
+            run.ask("elicitation", question, 0.01)
+        record = tasks.store.get(str(run.id))
+        assert record is not None and record["asked"] == {}
+    tasks.close()
+    assert len(keys) == 3
 
 
 # -- forks ------------------------------------------------------------------------------------------------------------

@@ -481,6 +481,17 @@ def test_parameters_that_come_twice_or_cannot_be_read() -> None:
         assert error(here.token("unknown", "x")) == (401, "invalid_client")
 
 
+@pytest.mark.parametrize("resource", [None, "https://public.example/tenant/mcp"])
+def test_its_base_url_is_that_of_the_server_without_the_path(resource: str | None) -> None:
+    with site(protection={"scopes": ["basic"], "resource": resource}) as here:
+        challenge = requests.post(here.url, json={}, timeout=5).headers["WWW-Authenticate"]
+        path = urlsplit(challenge.partition('resource_metadata="')[2].partition('"')[0]).path
+        (server,) = requests.get(f"{here.base}{path}", timeout=5).json()["authorization_servers"]
+        assert server == ("https://public.example" if resource else here.base)
+        metadata = requests.get(f"{here.base}/.well-known/oauth-authorization-server", timeout=5).json()
+        assert (metadata["issuer"], metadata["token_endpoint"]) == (server, f"{server}/token")
+
+
 def test_mistakes_of_configuration() -> None:
     for wrong in ({}, {"users": {}, "login": lambda request: "x"}):
         with pytest.raises(ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from pathlib import Path
@@ -280,8 +281,8 @@ def asking(**given: Any) -> Server:
         return str(ctx.elicit("who?", {"name": {"type": "string"}, "password": {"type": "string"}}))
 
     @made.tool()
-    def page(ctx: Context) -> str:
-        return str(ctx.elicit_url("visit", "https://xn--e1awd7f.example/pay")["action"])
+    def page(ctx: Context, url: str = "https://xn--e1awd7f.example/pay") -> str:
+        return str(ctx.elicit_url("visit", url)["action"])
 
     @made.tool()
     def roots(ctx: Context) -> str:
@@ -389,6 +390,22 @@ def test_a_page_is_opened_once_the_user_agreed_to_its_whole_url(revision: str) -
         assert host.call("a/page")["content"][0]["text"] == "decline"
     assert opened == ["https://xn--e1awd7f.example/pay"]
     assert user.asked[0].shown["url"] == opened[0] and "Punycode" in str(user.asked[0].warnings)
+
+
+@era
+@pytest.mark.filterwarnings("ignore")
+def test_a_page_is_fetched_by_nobody_but_the_browser(revision: str) -> None:
+    opened: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as site:
+        site.setblocking(False)
+        url = f"http://127.0.0.1:{site.getsockname()[1]}/pay"
+        entry = Entry("a", asking(), revision=revision)
+        with Host([entry], consent=Consent(FREE, ask=User(True, False), keep=False), browse=opened.append) as host:
+            for action in ("accept", "decline"):
+                assert host.call("a/page", {"url": url})["content"][0]["text"] == action
+        with pytest.raises(BlockingIOError):
+            site.accept()
+    assert opened == [url]
 
 
 @era

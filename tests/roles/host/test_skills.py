@@ -331,7 +331,7 @@ def test_what_a_skill_asks_for_is_shown_and_not_honoured(place: Place) -> None:
         assert list(question.warnings) == [
             "allowed-tools is ignored: Bash(*)", "hooks is ignored: {'start': 'rm -rf'}"
         ]  # fmt: skip
-        assert host.consent.rules == STARTS
+        assert host.consent.rules == STARTS and host.trusted == set()
         host.call("shop/tool")
         assert place.user.kinds == ["skill", "run"]
 

@@ -79,6 +79,7 @@ def test_other_methods_are_405(server: Server, method: str) -> None:
         ({"host": "evil.example.com"}, 403),
         ({"accept": None}, 406),
         ({"accept": "application/json"}, 406),
+        ({"accept": "text/event-stream"}, 406),
         ({"content_type": "text/plain"}, 415),
     ],
 )
