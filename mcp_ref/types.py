@@ -2,7 +2,7 @@
 
 Spec:      basic/lifecycle#capability-negotiation (2024-11-05 ... 2025-11-25), basic/versioning and server/discover
            (2026-07-28); basic/index#_meta, basic/index#icons; the schema of each revision
-Upholds:   the rows on capabilities of spec_notes/basic/lifecycle.md; spec_notes/basic/index.md
+Upholds:   the rows on capabilities of spec_notes/basic/lifecycle.md; spec_notes/basic/index.md; spec_notes/schema.md
 Not here:  when they are said: once in a session (basic/lifecycle), with every request in the stateless era
            (basic/versioning); what may be sent because of them (agreement); content blocks (content)
 """

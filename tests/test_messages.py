@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +14,8 @@ import pytest
 from mcp_ref import messages
 from mcp_ref.basic.meta import check_meta_key
 from mcp_ref.errors import InvalidParams, InvalidRequest, LocalProtocolError, ParseError, Refusal, RemoteProtocolError
+
+PACKAGE = Path(messages.__file__).parent
 
 # -- text <-> JSON ------------------------------------------------------------------------------------------------
 
@@ -94,6 +100,33 @@ def test_an_error_has_an_integer_code_a_message_and_data_where_given() -> None:
 def test_the_code_of_a_refusal_is_an_integer(code: Any) -> None:
     with pytest.raises(TypeError):
         Refusal("no", code=code)
+
+
+def texts_of_errors() -> Iterator[tuple[str, str]]:
+    """Where the package makes an error of JSON-RPC, and the text of it without the values that it names."""
+    found = [(path, ast.parse(path.read_text("utf-8"))) for path in sorted(PACKAGE.rglob("*.py"))]
+    classes = [node for _, tree in found for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    kinds, before = {"Refusal"}, 0
+    while len(kinds) > before:
+        before = len(kinds)
+        kinds |= {each.name for each in classes if kinds & {ast.unparse(base) for base in each.bases}}
+    for path, tree in found:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in kinds and node.args:
+                parts = [part for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant)]
+                yield f"{path.name}:{node.lineno}", " ".join(str(part.value) for part in parts)
+
+
+def test_the_text_of_every_error_of_ours_is_one_short_sentence() -> None:
+    texts = list(texts_of_errors())
+    assert len(texts) > 100
+    assert [each for each in texts if not is_one_sentence(each[1])] == []
+    assert is_one_sentence("params.name is missing: it has no default (a text)")
+    assert not any(map(is_one_sentence, ("It is missing. Add it", "Why? It is missing", "it\nis missing", "x" * 200)))
+
+
+def is_one_sentence(text: str) -> bool:
+    return len(text) <= 150 and re.search(r"[.!?]\s+[A-Z]|\n", text) is None
 
 
 def test_an_error_without_a_readable_id_says_null_or_leaves_it_out() -> None:

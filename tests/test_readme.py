@@ -31,7 +31,7 @@ from tests import limits, test_glossary
 from tests.test_examples import normal
 from tests.test_house import MEMBERS, ROOMS
 from tests.test_reading_core import CORE
-from tests.test_spec_notes import ALL, notes
+from tests.test_spec_notes import ALL, EDITIONS, notes
 
 ROOT = Path(__file__).parent.parent
 GUIDES = "examples/guides"
@@ -105,7 +105,8 @@ def pages_table() -> str:
     """Each page with the revisions that have it, the files that answer it, and its note."""
     rows = []
     for note in notes():
-        revisions = [each for each in ALL if any(id_.startswith(f"{each}/") for row in note.rows for id_ in row.ids)]
+        ids = [each for row in note.rows for each in row.ids]
+        revisions = [each for each in (*ALL, *EDITIONS) if any(id_.startswith(f"{each}/") for id_ in ids)]
         shown = f"{revisions[0]} to {revisions[-1]}" if len(revisions) > 1 else "".join(revisions)
         rows.append([", ".join(note.pages), shown, ", ".join(map(link, note.code)), link(note.path)])
     return table(["page", "revisions", "files", "note"], iter(rows))

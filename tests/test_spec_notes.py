@@ -31,11 +31,33 @@ SPEC = ROOT.parent / "shared" / "spec"
 REPOSITORY = ROOT.parent / "modelcontextprotocol"
 """A clone of the specification's own repository, if there is one beside this checkout."""
 ALL = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+EDITIONS = ("stable", "draft")
+"""Of the extensions of authorization, which have no dates: they stand in an id where a revision does elsewhere."""
 NO_IDS = "-"
 """In the cell of the ids: the page has no sentence that the specification's data knows."""
 
 BINDING = {"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "REQUIRED", "RECOMMENDED", "SHALL", "SHALL NOT"}
 LEVELS = BINDING | {"MAY", "OPTIONAL"}
+
+SAID_OTHERWISE = {
+    # The keywords are in italics.
+    "2025-03-26/basic/authorization#server-metadata-discovery.1": "MUST",
+    "2025-03-26/basic/authorization#server-metadata-discovery.2": "SHOULD",
+    "2025-03-26/basic/authorization#server-metadata-discovery.3": "MUST",
+    "2025-03-26/basic/authorization#server-metadata-discovery-headers.1": "SHOULD",
+    # One sentence with two of them.
+    "2026-07-28/deprecated#.1": "SHOULD NOT",
+    "2026-07-28/deprecated#.2": "SHOULD",
+    # A page in the repository ext-auth.
+    "draft/extensions/oauth-client-credentials#extension-requirements.1": "MUST",
+    "draft/extensions/oauth-client-credentials#extension-requirements.2": "MUST",
+    "draft/extensions/oauth-client-credentials#client-authentication-methods.1": "MUST",
+    "draft/extensions/oauth-client-credentials#client-authentication-methods.2": "RECOMMENDED",
+    "draft/extensions/oauth-client-credentials#server-metadata-requirements.1": "MUST",
+    "draft/extensions/oauth-client-credentials#server-metadata-requirements.2": "MUST",
+    "draft/extensions/oauth-client-credentials#security-considerations.1": "MUST",
+}
+"""Sentences that the data beside this checkout does not have, with their levels."""
 
 OUT_OF_SCOPE = {}
 """Pages (with everything below them), and sections of pages, that nothing is written for yet, with the reason."""
@@ -148,7 +170,7 @@ def expand(groups: str, page: str) -> Iterator[str]:
     """The ids of a cell: groups of revisions, an optional page, and `#SECTION.N` items, separated by `;`."""
     for group in groups.split(";"):
         words = group.split()
-        revisions = [word for word in words if word in ALL]
+        revisions = [word for word in words if word in (*ALL, *EDITIONS)]
         items = [word for word in words if re.fullmatch(r"#[^#]*\.\d+", word)]
         named = [word for word in words if word not in revisions and word not in items]
         joined = [word for word in named if re.fullmatch(r"[a-z_/-]+#[^#]*\.\d+", word)]
@@ -162,7 +184,7 @@ def expand(groups: str, page: str) -> Iterator[str]:
 
 
 FILES = sorted(
-    [NOTES / "index.md", NOTES / "deprecated.md"]
+    [NOTES / "index.md", NOTES / "deprecated.md", NOTES / "schema.md"]
     + [path for part in ("basic", "server", "client", "extensions") for path in (NOTES / part).rglob("*.md")]
 )
 
@@ -185,11 +207,50 @@ def requirements() -> dict[str, dict[str, Any]]:
         *(SPEC / revision / "requirements.jsonl" for revision in ALL),
         SPEC.parent / "tasks" / "extension.jsonl",
         SPEC.parent / "skills" / "requirements.jsonl",
+        SPEC.parent / "authorization" / "ema_requirements.jsonl",
     ):
         if file.exists():
             entries = (json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip())
-            found.update((entry["id"], entry) for entry in entries)
+            found.update((entry["id"], entry | {"page": page_of(entry["id"])}) for entry in entries)
+    if found:
+        said = [(each, level, "") for each, level in SAID_OTHERWISE.items()]
+        for each, level, text in (*said, *(sentence for name in ALL for sentence in schema_sentences(name))):
+            found.setdefault(each, {"id": each, "page": page_of(each), "level": level, "text": text})
     return found
+
+
+def page_of(requirement_id: str) -> str:
+    return requirement_id.partition("/")[2].partition("#")[0]
+
+
+KEYWORD = re.compile(r"\b(?:(?:MUST|SHOULD|SHALL)(?: NOT)?|REQUIRED|RECOMMENDED|MAY|OPTIONAL)\b")
+
+
+def schema_sentences(revision: str) -> Iterator[tuple[str, str, str]]:
+    """The id, the level and the text of each sentence of a published schema that has a keyword.
+
+    `#TYPE.N` counts them within a type; what several types have is counted once, in the first of them.
+    """
+    schema, seen = json.loads((SPEC / revision / "schema.json").read_text("utf-8")), set[str]()
+    for name, body in (schema.get("$defs") or schema["definitions"]).items():
+        number = 0
+        for text in descriptions(body):
+            for part in re.split(r"\n\s*\n|\n\s*- |(?<=[.:])\s+(?=[A-Z`*])", text):
+                sentence = " ".join(part.split())
+                if (word := KEYWORD.search(sentence)) is not None and sentence not in seen:
+                    seen.add(sentence)
+                    number += 1
+                    yield f"{revision}/schema#{name}.{number}", word[0], sentence
+
+
+def descriptions(value: Any) -> Iterator[str]:
+    """Every `description` of a schema, in its order."""
+    if isinstance(value, dict):
+        if isinstance(value.get("description"), str):
+            yield value["description"]
+        value = list(value.values())
+    for each in value if isinstance(value, list) else ():
+        yield from descriptions(each)
 
 
 needs_the_specification = pytest.mark.skipif(

@@ -1,7 +1,7 @@
 """Sampling: `sampling/createMessage`, with which a server asks for a message of the client's model.
 
 Spec:      client/sampling (2024-11-05 ... 2026-07-28)
-Upholds:   spec_notes/client/sampling.md
+Upholds:   spec_notes/client/sampling.md; of spec_notes/schema.md the rows on sampling
 Not here:  carrying the question: a request of its own in the session era, an entry of `inputRequests` in the stateless
            one (basic/mrtr); how often a server may ask (roles/client/answers)
 
@@ -324,11 +324,11 @@ def choose_model(preferences: ModelPreferences | None, available: Sequence[str])
         available: names of models, the client's favourite first.
     Spec: client/sampling#model-hints
     """
-    # MUST: take the hints of `modelPreferences` in order, and the first that matches (schema ModelPreferences)
+    # MUST: take the hints of `modelPreferences` in order, and the first that matches (schema#ModelPreferences)
     # SHOULD: respect the hints of `modelPreferences` (client/sampling#security-considerations)
     for hint in (preferences or {}).get("hints", []):
         for name in available:
-            # SHOULD: take a hint for a substring of a model's name (schema ModelHint)
+            # SHOULD: take a hint for a substring of a model's name (schema#ModelHint)
             if "name" in hint and hint["name"] in name:
                 return name
     return None
@@ -352,7 +352,7 @@ def sampling_create_message(
     """
     for field in ("tools", "toolChoice") if ctx.revision.sampling_tools else ():
         # MUST: answer tools or toolChoice with an error if `sampling.tools` was not declared
-        # (schema CreateMessageRequestParams)
+        # (schema#CreateMessageRequestParams)
         if field in params and "tools" not in ctx.capabilities.get("sampling", {}):
             raise InvalidParams(f"params.{field}: this client did not declare `sampling.tools`")
     if (problem := message_problem(params["messages"])) is not None:

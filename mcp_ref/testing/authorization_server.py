@@ -219,6 +219,7 @@ class AuthorizationServer:
         """Its endpoints, at the paths that a client uses if it finds no metadata."""
         # MUST: serve /authorize, /token and /register at these default paths
         # (2025-03-26/basic/authorization#fallbacks-for-servers-without-metadata-discovery)
+        # SHOULD: publish the metadata of RFC 8414 (2025-03-26/basic/authorization#server-metadata-discovery)
         answers = {
             "/authorize": self._authorize,
             "/token": self._token,

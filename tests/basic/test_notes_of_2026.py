@@ -79,9 +79,7 @@ def test_the_end_of_its_time_is_not_a_reason_to_ask_for_a_result() -> None:
         client.list_tools()
     # The trace is whole once the client is closed.
     assert sent == ["server/discover", "tools/list", "tools/call", "tools/list"]
-
-
-def test_a_client_does_not_ask_again_by_itself_when_a_time_has_ended() -> None:
+    # Nor does a clock of the client's own ask, when the time really ends.
     server = Server("s", cache={"tools/list": CacheHint(0.02)})
     server.tool("t")(lambda: "done")
     sent, trace = counted(server)

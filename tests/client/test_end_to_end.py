@@ -292,6 +292,25 @@ def test_a_conversation_with_tools(revision: str) -> None:
     assert seen[1]["messages"][1:] == [{"role": "assistant", "content": [USE]}, {"role": "user", "content": [RESULT]}]
 
 
+@in_both_eras
+def test_what_stands_in_the_meta_of_tool_uses_and_results_is_kept(revision: str) -> None:
+    use, result = {**USE, "_meta": {"a.example/key": ["use"]}}, {**RESULT, "_meta": {"a.example/key": ["result"]}}
+    seen: list[Any] = []
+
+    def sample(params: JsonObject) -> Any:
+        seen.append(params["messages"])
+        return reply([use], model="m") if len(params["messages"]) == 1 else reply("It is sunny.", model="m")
+
+    def loop(ctx: Context) -> Any:
+        messages: list[Any] = [{"role": "user", "content": text("Weather?")}]
+        first = ctx.sample(messages, max_tokens=9, tools=[WEATHER])
+        messages += [{"role": "assistant", "content": first["content"]}, {"role": "user", "content": [result]}]
+        return ctx.sample(messages, max_tokens=9, tools=[WEATHER])
+
+    answer_to(loop, revision, sample=sample, capabilities=TOOLS)
+    assert seen[1][1:] == [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+
+
 def test_a_model_that_uses_tools_which_it_must_not_use_is_not_passed_on(caplog: pytest.LogCaptureFixture) -> None:
     def question(ctx: Context) -> Any:
         return ctx.sample("hi", max_tokens=5, tools=[WEATHER], tool_choice={"mode": "none"})
@@ -579,6 +598,29 @@ def test_completion_is_heard_once_and_for_known_visits_alone() -> None:
         visits[0].complete_elicitation("e-1")
         server.tool(name="last")(lambda: "")
         assert heard.get(timeout=PATIENCE)[0] == "notifications/tools/list_changed"
+
+
+def test_the_id_of_a_visit_is_a_text_without_meaning() -> None:
+    heard: Queue[Any] = Queue()
+    server = Server("asker", "1")
+    names = [" ", "E-1", "e-1", "e-1 ", "../e-1", "%65-1", "0", "null", "\u00e9", "e\u0301", '{"a": 1}', "x" * 5_000]
+
+    @server.tool()
+    def connect(ctx: Context, name: str) -> str:
+        return ctx.elicit_url("Log in", URL, elicitation_id=name)["elicitationId"]
+
+    @server.tool()
+    def end(ctx: Context, name: str) -> None:
+        ctx.complete_elicitation(name)
+
+    def on_change(method: str, params: JsonObject) -> None:
+        heard.put(params["elicitationId"])
+
+    with Client(server, revision=LATEST, open_url=lambda u, m, h: True, on_change=on_change) as client:
+        assert [client.call_tool("connect", {"name": name})["content"][0] for name in names] == list(map(text, names))
+        for name in reversed(names):
+            client.call_tool("end", {"name": name})
+            assert heard.get(timeout=PATIENCE) == name
 
 
 def test_completion_is_told_to_the_client_that_was_asked_alone() -> None:

@@ -14,6 +14,7 @@ import pytest
 import requests
 
 from mcp_ref import Client, HttpStatusError, TransportClosed
+from mcp_ref.machinery.guarded_fetch import Reach, fetch
 from mcp_ref.roles.client.config import Url
 from tests.basic.transports.collector import WAIT
 from tests.basic.transports.streamable_http.scripted import ScriptedServer, content, result, status
@@ -134,6 +135,13 @@ def test_the_certificate_is_verified_through_a_tunnel(certificate: Path, client_
     with TlsServer(certificate) as server, Proxy() as proxy:
         with pytest.raises(TransportClosed, match="certificate verify failed"):
             client_through(server.url, proxy, True).connect()
+
+
+def test_the_certificate_of_whoever_gives_out_tokens_is_verified(certificate: Path) -> None:
+    with TlsServer(certificate) as server:
+        with pytest.raises(TransportClosed, match="certificate verify failed"):
+            fetch(server.url, Reach("loopback"), method="POST", body=b"client_secret=s")
+        assert server.asked.empty()
 
 
 @pytest.mark.parametrize(

@@ -94,11 +94,12 @@ def discover(
         raise AuthorizationError(f"{shown(server)} wants authorization and does not say by whom: it has no metadata")
     rules = older[-1]
     # SHOULD: send MCP-Protocol-Version with the request for metadata
-    # (2025-03-26/basic/authorization#server-metadata-discovery)
+    # (2025-03-26/basic/authorization#server-metadata-discovery-headers)
     version = {"MCP-Protocol-Version": rules.name}
     place = origin + AUTHORIZATION_SERVER
     # MUST: take the server's URL without its path as the authorization base URL
     # (2025-03-26/basic/authorization#authorization-base-url)
+    # MUST: look for the metadata of RFC 8414 there (2025-03-26/basic/authorization#server-metadata-discovery)
     if (document := fetcher.document(_SERVER, place, server, version)) is not None:
         metadata: AuthorizationServerMetadata = checked(_SERVER, place, AuthorizationServerMetadata, document)
         # Nobody has named an issuer that could be compared as text, so a slash at its end makes no difference.

@@ -2,7 +2,8 @@
 
 Spec:      the extensions OAuth client credentials and enterprise-managed authorization (both final), and workload
            identity federation (a draft, which may change); RFC 6749 (4.4), RFC 7523, RFC 8693
-Upholds:   spec_notes/basic/authorization.md, the section on extensions
+Upholds:   spec_notes/extensions/oauth-client-credentials.md, spec_notes/extensions/enterprise-managed-authorization.md;
+           spec_notes/basic/authorization.md, the section on extensions
 Not here:  when a token is needed, and its renewal (client); how a client authenticates (registration); DPoP (dpop)
 
     ClientCredentials      a program acts for itself: it was registered, and has a secret or a key
@@ -96,7 +97,8 @@ class EnterpriseManaged(Grant):
             "requested_token_type": ID_JAG,
             "subject_token": subject,
             "subject_token_type": ID_TOKEN,
-            # Which authorization server will accept the statement, and which MCP server it is for.
+            # MUST: name in `audience` the issuer of the authorization server that will accept the statement, and in
+            # `resource` the MCP server that it is for (extensions/enterprise-managed-authorization#4-token-exchange)
             "audience": found.issuer,
             "resource": found.resource or job.keeper.url,
         } | _scope(job)
@@ -105,6 +107,8 @@ class EnterpriseManaged(Grant):
             provider["token_endpoint_auth_methods_supported"] = ["private_key_jwt", "client_secret_basic"]
         headers = prove(self._idp, Discovered(provider["issuer"], provider, None, None, found.rules), form)
         # No server has named this address: whoever wrote this program did.
+        # MUST: ask over https alone
+        # (extensions/enterprise-managed-authorization#73-transport-security-and-endpoint-authentication)
         reply, answer = job.fetcher.post(_EXCHANGE, self._endpoint, self._endpoint, form, headers=headers)
         if reply.status != 200:
             raise refused(_EXCHANGE, self._endpoint, reply.status, answer, form, self._idp)

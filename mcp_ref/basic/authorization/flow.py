@@ -225,6 +225,7 @@ def request_token(
     # MUST: name `resource` in the token request too (basic/authorization#resource-parameter-implementation)
     if found.resource is not None:
         form["resource"] = found.resource
+    # MUST: authenticate by a key or a secret (extensions/oauth-client-credentials#client-authentication-methods)
     confidential = form["grant_type"] not in ("authorization_code", "refresh_token")
     for last in (False, True):
         headers = {} if client is None else prove(client, found, form, confidential=confidential)

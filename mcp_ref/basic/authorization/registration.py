@@ -132,6 +132,8 @@ def prove(client: Registered, found: Discovered, form: dict[str, str], *, confid
     Raises: AuthorizationError: the authorization server lists no method that the client can use.
     """
     offered = found.metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+    # SHOULD: authenticate by a signed JWT rather than by a secret
+    # (extensions/oauth-client-credentials#client-authentication-methods)
     can = ["private_key_jwt"] if client.key else []
     can += ["client_secret_basic", "client_secret_post"] if client.secret else []
     can += [] if confidential else ["none"]
@@ -141,7 +143,7 @@ def prove(client: Registered, found: Discovered, form: dict[str, str], *, confid
     if method is None:
         raise AuthorizationError(
             f"{shown(found.issuer)} authenticates clients by {', '.join(map(ascii, offered)) or 'nothing'},"
-            f" and this one can only use {' or '.join(can)}"
+            f" and this one can only use {' or '.join(can) or 'none: it has no secret and no key'}"
         )
     if method == "private_key_jwt":
         from mcp_ref.machinery.jwt import client_assertion

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import logging
+import socket
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,6 +69,12 @@ def test_client_credentials_are_not_sent_where_no_method_fits(world: World) -> N
     assert world.forms() == []
 
 
+def test_client_credentials_are_a_key_or_a_secret(world: World) -> None:
+    with pytest.raises(AuthorizationError, match="it has no secret and no key$"):
+        world.client(ClientCredentials(Registered("a"))).connect()
+    assert world.forms() == []
+
+
 @pytest.mark.parametrize("allowed", [["ES256"], ["none", "HS256"]])
 def test_a_key_that_signs_otherwise_is_not_used(world: World, allowed: list[str]) -> None:
     world.metadata["token_endpoint_auth_signing_alg_values_supported"] = allowed
@@ -92,12 +101,49 @@ def test_a_text_that_is_not_a_key_is_not_quoted(world: World) -> None:
     assert "MARK" not in str(caught.value)
 
 
-def test_an_id_token_is_exchanged_for_the_servers_own_grant(world: World) -> None:
-    with world.client(enterprise(world)) as client:
+@pytest.mark.parametrize("revision", ["2025-03-26", "2026-07-28"])
+def test_an_id_token_is_exchanged_for_the_servers_own_grant(world: World, revision: str) -> None:
+    if revision == "2025-03-26":  # which knows no metadata of resources
+        world.challenge = "Bearer"
+    with world.client(enterprise(world, scopes=["read"]), revision=revision) as client:
         client.call_tool("t")
     (exchange,) = [asked.form for asked in world.asked if asked.path == "/idp"]
+    assert exchange["grant_type"] == "urn:ietf:params:oauth:grant-type:token-exchange"
+    assert exchange["requested_token_type"] == ID_JAG and exchange["subject_token"] == "MARK-id"
     assert exchange["audience"] == world.issuer and exchange["resource"] == world.url
-    assert [form["assertion"] for form in world.forms()] == ["MARK-jag"] and world.visits == []
+    (taken,) = world.forms()
+    assert taken["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer" and taken["assertion"] == "MARK-jag"
+    assert (exchange["scope"], taken["scope"]) == ("read", "read") and world.visits == []
+
+
+@pytest.mark.parametrize("endpoint", ["http://idp.example/token", "http://192.168.0.1/token", "ftp://idp.example/"])
+def test_an_identity_provider_is_asked_over_tls_alone(world: World, endpoint: str, monkeypatch: Any) -> None:
+    looked_up: list[Any] = []
+    idp = Registered("at-idp", "MARK")
+    auth = EnterpriseManaged(Registered("mine", "s"), idp=idp, token_endpoint=endpoint, id_token="MARK")
+    client = world.client(auth)
+    lookup = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *asked, **more: looked_up.append(asked) or lookup(*asked, **more))
+    with pytest.raises(AuthorizationError, match="cannot be used"):
+        client.connect()
+    assert world.forms() == [] and not [asked for asked in looked_up if asked[0] != "127.0.0.1"]
+
+
+@pytest.mark.parametrize("how", GRANTS)
+def test_what_a_grant_is_made_of_is_in_no_log_trace_or_url(
+    world: World, how: str, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    world.token["access_token"], world.valid = "MARK-token", {"MARK-token"}
+    auth = GRANTS[how](world)
+    with world.client(auth, trace=tmp_path / "trace") as client:
+        client.list_tools()
+        keeper = client.target.options["auth"].authorizer
+        told = [caplog.text, repr(auth), repr(keeper._token), *(asked.url for asked in world.asked)]
+    told.append((tmp_path / "trace").read_text("utf-8"))
+    # The secret, in the credentials of HTTP's Basic, is "YTpNQVJLLXM".
+    assert not [mark for mark in ("MARK", "YTpNQVJLLXM") if mark in "".join(told)]
+    assert any("MARK" in str(asked.form) or "YTpNQVJLLXM" in str(asked.headers) for asked in world.asked)
 
 
 @pytest.mark.parametrize("kind", [None, "urn:ietf:params:oauth:token-type:access_token"])

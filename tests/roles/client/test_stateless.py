@@ -161,6 +161,19 @@ def test_a_handler_that_refuses_ends_the_call_and_nothing_is_sent() -> None:
         assert wire.silent()
 
 
+@pytest.mark.parametrize("field", [{"tools": []}, {"toolChoice": {"mode": "auto"}}])
+def test_a_prompt_with_tools_that_were_not_declared_ends_the_call(field: Any) -> None:
+    asked: list[Any] = []
+    with open_client(MODERN, TOOLS, sample=asked.append) as (client, wire):
+        call = Background(client.call_tool, "t")
+        message = {"role": "user", "content": {"type": "text", "text": "hi"}}
+        params = {"messages": [message], "maxTokens": 5, **field}
+        wire.answer(wire.receive()["id"], needs(s={"method": "sampling/createMessage", "params": params}))
+        problem = call.outcome()
+        assert isinstance(problem, InputRefused) and "sampling.tools" in str(problem)
+        assert asked == [] and wire.silent()
+
+
 # -- headers ------------------------------------------------------------------------------------------------------
 
 
