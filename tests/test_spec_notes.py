@@ -593,6 +593,34 @@ def test_what_is_not_a_group_of_ids_is_refused(wrong: str) -> None:
         list(expand(wrong, "x"))
 
 
+def test_the_sentences_of_a_schema_are_counted_within_their_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = {"description": "Whether. It MUST NOT be sent\n again."}
+    types = {
+        "A": {
+            "description": "A thing: it SHOULD be small. It is.\n- OPTIONAL in a list\n\nmay be",
+            "properties": {"x": shared},
+        },
+        "B": {"properties": {"description": {"description": "You MAY."}, "y": {"items": [shared]}}},
+    }
+    (tmp_path / "2025-06-18").mkdir()
+    (tmp_path / "2025-06-18" / "schema.json").write_text(json.dumps({"definitions": types}), "utf-8")
+    monkeypatch.setattr(sys.modules[__name__], "SPEC", tmp_path)
+    assert list(schema_sentences("2025-06-18")) == [
+        ("2025-06-18/schema#A.1", "SHOULD", "A thing: it SHOULD be small."),
+        ("2025-06-18/schema#A.2", "OPTIONAL", "OPTIONAL in a list"),
+        ("2025-06-18/schema#A.3", "MUST NOT", "It MUST NOT be sent again."),
+        ("2025-06-18/schema#B.1", "MAY", "You MAY."),
+    ]
+
+
+@needs_the_specification
+def test_the_schemas_have_as_many_sentences_as_their_note_says() -> None:
+    texts = {text for revision in ALL for _, _, text in schema_sentences(revision)}
+    assert f"sentences of their own: {len(texts)} with" in (NOTES / "schema.md").read_text("utf-8")
+
+
 if __name__ == "__main__" and "--write" in sys.argv:
     for each in notes():
         (ROOT / each.path).write_text(written(each, (ROOT / each.path).read_text("utf-8")), "utf-8")

@@ -396,11 +396,12 @@ def test_no_part_of_an_id_can_be_told_beforehand() -> None:
 
 
 def test_who_knows_the_state_of_the_random_module_knows_no_id() -> None:
-    ids = set()
+    ids, before = set(), random.getstate()
     with connected() as client:
         for _ in range(2):
             random.seed(7)
             ids.add(client.call_tool_as_task("must").task_id)
+    random.setstate(before)
     assert len(ids) == 2
 
 
