@@ -190,9 +190,9 @@ def _told(verdict: Any) -> Iterator[str]:
         yield f"    {said}{as_text(finding.message)[:200]}"
         yield f"    {say('expected: ', '应为：')}{finding.expected}"
     if missed is not None:
-        yield say("goal: ", "目标：") + say(*(missed.words.split(" · ") * 2)[:2])
-        if missed.asked and not (verdict.findings and missed.ids[0] in verdict.findings[0].ids):
-            yield f"    {missed.asked}\n    {missed.ids[0]}"
+        yield say("goal: ", "目标：") + say(*(missed.split(" · ") * 2)[:2])
+        if verdict.broke is not None and not (verdict.findings and verdict.broke[0] in verdict.findings[0].ids):
+            yield f"    {verdict.broke[1]}\n    {verdict.broke[0]}"
         for heard in verdict.heard[-3:]:
             yield f"    {say('it heard: ', '它收到：')}{as_text(heard)[:200]}"
         if verdict.at and not verdict.findings:
