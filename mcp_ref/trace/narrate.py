@@ -132,7 +132,8 @@ class Talk(Requests):
     def _asking(self, said: Said, method: str) -> Told:
         self._learn(said.meta.get(PROTOCOL_VERSION))
         kind = "request" if "id" in said.message else "notification"
-        lines = [*self._about(said.sender, method, kind), *explain.explain_params(method, said.params)]
+        lines = [*self._fall_back(said), *self._about(said.sender, method, kind)]
+        lines += explain.explain_params(method, said.params)
         told = Told(f"{kind}: {method}", lines=lines)
         if kind == "notification":
             told.span = _span(self._listening(said.meta.get(SUBSCRIPTION_ID)))
@@ -144,6 +145,15 @@ class Talk(Requests):
             told.span = _span(said)
         told.page = self.page(METHODS[method].page) if method in METHODS else None
         return told
+
+    def _fall_back(self, said: Said) -> Iterator[str]:
+        """Why a client that has spoken in the stateless era opens a session after all (2026-07-28/basic/versioning)."""
+        if said.method != "initialize" or self.revision is None or REVISIONS[self.revision].era == "session":
+            return
+        answered = any(each.method == "server/discover" and each.answered for each in self.asked.values())
+        because = "has led to no revision" if answered else "has had no answer yet"
+        yield f"falls back, as server/discover {because}: a server of the session era (legacy) knows `initialize` alone"
+        self._learn(said.params.get("protocolVersion"))
 
     def _about(self, sender: Role, method: str, kind: str) -> Iterator[str]:
         """What the method's row says of it, and what this message does against its row."""
@@ -213,6 +223,7 @@ class Talk(Requests):
         what = "no request that was seen here"
         if asked is not None:
             asked.answered = True
+            self._learn(asked.meta.get(PROTOCOL_VERSION))
             took = said.event.time - asked.event.time
             what = f"{method}, after " + (f"{took:.2f} s" if took >= 1 else f"{took * 1000:.1f} ms")
         lines = ["answers a request that was cancelled: to be ignored"] if asked and asked.cancelled else []
@@ -420,7 +431,8 @@ class Narrator:
             # The page stands at the right end.
             page = f"[{told.page}]"
             room = self._width - len(page) - 2
-            head = self._line(head, room).ljust(room) + "  " + self._line(page, self._width)
+            ends = "  " if len(head) <= room else "\n" + " " * (self._width - len(page))
+            head = self._line(head, self._width).ljust(room) + ends + self._line(page, self._width)
         lines = [self._marked(head, _RED if told.failed else _BOLD + _COLORS[who])]
         for sentence in told.lines:
             parts = textwrap.wrap(sentence, self._width - len(_INDENT), subsequent_indent="  ", break_on_hyphens=False)
