@@ -99,7 +99,10 @@ class Verdict(NamedTuple):
 
 
 _ABSENT: Final = object()
-_URL_SAFE: Final = str.maketrans("-_", "+/")
+_ENCODINGS: Final[list[tuple[Callable[[str], bytes], Callable[[bytes], str]]]] = [
+    (str.encode, bytes.decode), (bytes.fromhex, bytes.hex),
+    (lambda text: base64.b64decode(text + "=="), lambda data: base64.b64encode(data).decode()),
+]  # fmt: skip
 
 
 def difference(wanted: Any, came: Any, kept: dict[str, Any], at: str = "") -> str:
@@ -116,25 +119,19 @@ def difference(wanted: Any, came: Any, kept: dict[str, Any], at: str = "") -> st
     elif came is not None if wanted == "*" else wanted == came and isinstance(wanted, bool) == isinstance(came, bool):
         return ""
     else:
-        if wanted is None:
-            return f"{at} must not be there; it is {as_text(came)}"
         what = "anything" if wanted == "*" else as_text(wanted)
-        return f"{at}: expected {what}, got {'nothing' if absent else as_text(came)}"
+        told = f": expected {what}, got " if wanted is not None else " must not be there; it is "
+        return at + told + ("nothing" if absent else as_text(came))
     return next((found for name, want, come in pairs if (found := difference(want, come, kept, name))), "")
 
 
 def forged(text: str, old: str, new: str) -> str:
     """What somebody who may write makes of a text: `new` for `old`, also inside base64 or hex; or else an x more."""
-    if old in text:
-        return text.replace(old, new)
-    for part in re.split(r"[.:|]", text):
-        with suppress(ValueError):
-            if old.encode() in (inner := base64.b64decode(part.translate(_URL_SAFE) + "==")):
-                made = base64.b64encode(inner.replace(old.encode(), new.encode())).decode()
-                return text.replace(part, made if "=" in part else made.rstrip("="))
-        with suppress(ValueError):
-            if old.encode() in (inner := bytes.fromhex(part)):
-                return text.replace(part, inner.replace(old.encode(), new.encode()).hex())
+    for part in (text, *re.split(r"[.:|]", text)):
+        for decode, encode in _ENCODINGS:
+            with suppress(ValueError):
+                if old.encode() in (inner := decode(part)):
+                    return text.replace(part, encode(inner.replace(old.encode(), new.encode())))
     return text + "x"
 
 
@@ -358,9 +355,8 @@ class Partner:
         others, breaches = ([*self._following(sign)] for sign in ("or ", "! "))
         if all(wrong := [self._unlike(each, came) for each in (rest, *others)]):
             self._wrong_at = len(self._events)
-            for like, sentence, words in (each.rsplit(" | ", 2) for each in breaches):
-                if self._broke is None and not self._unlike(like, came):
-                    self._broke = sentence, words
+            found = (each.rsplit(" | ", 2) for each in breaches)
+            self._broke = next(((name, says) for like, name, says in found if not self._unlike(like, came)), None)
             raise Unreached(wrong[0])
 
     def _following(self, sign: str) -> Iterator[str]:
@@ -369,10 +365,7 @@ class Partner:
             yield self._lines.pop(0).removeprefix(sign)
 
     def _unlike(self, wanted: str, came: Any) -> str:
-        """Where what came is not what was wanted; what is kept of it is kept only if it fits."""
-        wrong = difference(json.loads(wanted), came, kept := {**self._kept})
-        self._kept = self._kept if wrong else kept
-        return wrong
+        return difference(json.loads(wanted), came, self._kept)
 
     def _filled(self, text: str) -> Any:
         """A message of the script, with what was kept, and with what each request has in the stateless era."""
@@ -382,7 +375,7 @@ class Partner:
         def brought(match: re.Match[str]) -> str:
             kept, (_, more, old, new) = self._kept[match[1]], match.groups()
             made = forged(kept, old, new) if old else f"{kept}{more}" if more else kept
-            # By chance it may be what came at another time.
+            # It may be, by chance, what came at another time.
             return json.dumps(f"{made}x" if old and made in self._kept.values() else made)
 
         text = re.sub(r'"(\?\w+)(?:\+([^"]+)|~([^"~]+)~([^"]+))?"', brought, text)
@@ -396,20 +389,14 @@ class Partner:
         raw = json.dumps(message, ensure_ascii=False).encode() + b"\n"
         # In two pieces, the second once the first was read: one read gives neither a line nor whole characters.
         cut = 1 + next((at for at, byte in enumerate(raw) if byte > 127), 19)
-        until = time.monotonic() + READING_TIMEOUT
+        until, asked = time.monotonic() + READING_TIMEOUT, bytes(4)
+        unread = termios.TIOCOUTQ if self.plays == "socket" else termios.FIONREAD
         with suppress(OSError):
             os.write(self._sink, raw[:cut])
-            while self._unread() and self._child.poll() is None and time.monotonic() < until:
-                if not self._take(0.001):
-                    time.sleep(0.001)
-            os.write(self._sink, raw[cut:])
-
-    def _unread(self) -> bool:
-        """Whether the program still has something to read, where the system tells."""
-        asked = termios.TIOCOUTQ if self.plays == "socket" else termios.FIONREAD
+            while any(fcntl.ioctl(self._sink, unread, asked)) and time.monotonic() < until:
+                self._take(0.001) or time.sleep(0.001)
         with suppress(OSError):
-            return any(fcntl.ioctl(self._sink, asked, bytes(4)))
-        return False
+            os.write(self._sink, raw[cut:])
 
     def _note(self, mine: bool, message: Any, http: dict[str, Any] | None = None) -> None:
         """Tell the checker, as the client sees it."""
