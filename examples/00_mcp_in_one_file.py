@@ -131,7 +131,7 @@ class Server:
 
     def receive(self, line: bytes) -> JsonObject | None:
         """The response to one line of input; None if the line calls for none."""
-        response: JsonObject = {"jsonrpc": "2.0"}
+        response: JsonObject = {"jsonrpc": "2.0"}  # without an id where none can be read; up to 2025-06-18 it is null
         try:
             message = json.loads(line)
         except (ValueError, RecursionError) as problem:
