@@ -42,7 +42,7 @@ PROBE_TIMEOUT = 5.0  # seconds
 #     response       {"jsonrpc": "2.0", "id": 7, "result": {...}}    or "error": {"code": ..., "message": ...}
 #     notification   {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {...}}
 #
-# A request is answered by one response with its id. A notification has no id, and is never answered.
+# A request is answered by one response with its id. A notification has no id, and is never answered; nor is a response.
 # `notifications/cancelled` gives a request up. Over HTTP, a client of 2026-07-28 closes the stream of its request
 # instead; up to 2025-11-25 it sends the notification there, too, because a stream that breaks off cancels nothing.
 

@@ -394,7 +394,7 @@ class Partner:
         with suppress(OSError):
             os.write(self._sink, raw[:cut])
             while any(fcntl.ioctl(self._sink, unread, asked)) and time.monotonic() < until:
-                self._take(0.001) or time.sleep(0.001)
+                self._take(0.001)
         with suppress(OSError):
             os.write(self._sink, raw[cut:])
 

@@ -94,7 +94,7 @@ def _text(head: str, message: Any, body: JsonObject) -> str:
     text += f" {params['name']}" if isinstance(params.get("name"), str) else ""
     token = params.get("progressToken", as_object(params.get("_meta")).get("progressToken"))
     text += f", progressToken {token}" if "method" in body and token is not None else ""
-    text += " (with what was asked)" if params.keys() & {"inputResponses", "requestState"} else ""
+    text += " (next round)" if params.keys() & {"inputResponses", "requestState"} else ""
     code, result = as_object(body.get("error")).get("code"), as_object(body.get("result"))
     kind = "isError" if result.get("isError") is True else result.get("resultType")
     text += f" ({code})" if code is not None else ""
