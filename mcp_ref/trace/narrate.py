@@ -49,6 +49,10 @@ _ENVELOPE: Final = (
     ("_meta: the client is {client:implementation} and declares {can:declared}", "_meta: it declares {can:declared}"),
 )
 _LISTEN: Final = "subscriptions/listen"
+_FALLS_BACK: Final = (
+    "falls back: server/discover has led to no revision so far, and a server of the session era (legacy) knows "
+    "`initialize` alone"
+)
 
 
 _OF_EXTENSIONS: Final = {row.name: row for row in OF_TASKS}
@@ -132,9 +136,10 @@ class Talk(Requests):
     def _asking(self, said: Said, method: str) -> Told:
         self._learn(said.meta.get(PROTOCOL_VERSION))
         kind = "request" if "id" in said.message else "notification"
-        lines = [*self._fall_back(said), *self._about(said.sender, method, kind)]
-        lines += explain.explain_params(method, said.params)
+        lines = [*self._about(said.sender, method, kind), *explain.explain_params(method, said.params)]
         told = Told(f"{kind}: {method}", lines=lines)
+        if method == "initialize" and self.revision is not None:
+            self._learn(said.params.get("protocolVersion"))
         if kind == "notification":
             told.span = _span(self._listening(said.meta.get(SUBSCRIPTION_ID)))
             told.lines += self._refers(said)
@@ -145,15 +150,6 @@ class Talk(Requests):
             told.span = _span(said)
         told.page = self.page(METHODS[method].page) if method in METHODS else None
         return told
-
-    def _fall_back(self, said: Said) -> Iterator[str]:
-        """Why a client that has spoken in the stateless era opens a session after all (2026-07-28/basic/versioning)."""
-        if said.method != "initialize" or self.revision is None or REVISIONS[self.revision].era == "session":
-            return
-        answered = any(each.method == "server/discover" and each.answered for each in self.asked.values())
-        because = "has led to no revision" if answered else "has had no answer yet"
-        yield f"falls back, as server/discover {because}: a server of the session era (legacy) knows `initialize` alone"
-        self._learn(said.params.get("protocolVersion"))
 
     def _about(self, sender: Role, method: str, kind: str) -> Iterator[str]:
         """What the method's row says of it, and what this message does against its row."""
@@ -169,7 +165,7 @@ class Talk(Requests):
         if allowed not in (sender, "both"):
             yield f"sent by the {sender}: by the specification only the {allowed} sends it"
         if revision is not None and not row.exists_in(revision):
-            yield f"does not exist in revision {self.revision}"
+            yield _FALLS_BACK if method == "initialize" else f"does not exist in revision {self.revision}"
 
     def _refers(self, said: Said) -> Iterator[str]:
         """What a notification is about, as far as that was seen."""

@@ -561,3 +561,15 @@ def test_nothing_of_it_is_imported_by_others() -> None:
     code = "import sys, mcp_ref.cli; print([each for each in sys.modules if '.learn' in each or '.testing' in each])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+if __name__ == "__main__":  # python -m tests.cli.test_learn writes the sentences of the scripts again, from the notes
+    for exercise in map(Exercise, NUMBERS):
+        script = exercise.program.with_suffix(".txt")
+        text = re.sub(
+            r"^(! .* \| )(\S+) \| .*$",
+            lambda found: f"{found[1]}{found[2]} | {sentences()[found[2]]}",
+            script.read_text("utf-8"),
+            flags=re.M,
+        )
+        script.write_text(text, "utf-8")
