@@ -42,7 +42,7 @@ PROBE_TIMEOUT = 5.0  # seconds
 #     response       {"jsonrpc": "2.0", "id": 7, "result": {...}}    or "error": {"code": ..., "message": ...}
 #     notification   {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {...}}
 #
-# A request is answered by one response with its id. A notification has no id, and is never answered.
+# A request is answered by one response with its id. A notification has no id, and is never answered; nor is a response.
 # `notifications/cancelled` gives a request up. Over HTTP, a client of 2026-07-28 closes the stream of its request
 # instead; up to 2025-11-25 it sends the notification there, too, because a stream that breaks off cancels nothing.
 
@@ -131,7 +131,7 @@ class Server:
 
     def receive(self, line: bytes) -> JsonObject | None:
         """The response to one line of input; None if the line calls for none."""
-        response: JsonObject = {"jsonrpc": "2.0"}
+        response: JsonObject = {"jsonrpc": "2.0"}  # without an id where none can be read; up to 2025-06-18 it is null
         try:
             message = json.loads(line)
         except (ValueError, RecursionError) as problem:

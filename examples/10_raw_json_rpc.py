@@ -71,7 +71,8 @@ say('{"jsonrpc":"2.0","method":"notifications/initialized"}')
 say('{"jsonrpc":"2.0","id":"three","method":"tools/call","params":{"name":"forecast","arguments":{"city":"Lisbon"}}}')
 hear()
 
-# Five mistakes, and the four codes of JSON-RPC for them. Where the id of a request cannot be used, the error says null.
+# Five mistakes, and the four codes of JSON-RPC for them. Where the id of a request cannot be used, the error says null;
+# from 2025-11-25 on it leaves the id out, as lesson 0 does.
 say("this is not JSON")
 hear()
 say('{"jsonrpc":"1.0","id":4,"method":"ping"}')

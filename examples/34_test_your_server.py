@@ -3,7 +3,7 @@
 Era:       both
 Revision:  2025-11-25, 2026-07-28
 Page:      every page: what is said in a test is held against the sentences of all of them
-Needs:     lessons 1, 5 and 31
+Needs:     lessons 1, 5 and 31, and pytest: pip install pytest
 
 Where the package is installed, pytest has its fixtures. A test takes `mcp_client`, which is connected to your server,
 and calls it: there is no event loop. What passes between the two is judged. So a test also fails if a sentence of the

@@ -264,6 +264,9 @@ def test_rounds_and_subscriptions_stand_in_brackets_and_the_user_is_named() -> N
     events = question_in_rounds()
     rows = steps(events)
     assert [title for _, _, title in brackets(rows)] == ["one call in 2 rounds"]
+    assert ">one call in 2 rounds</text>" in "".join(svg(rows))
+    assert "result of 2: tools/call (input_required)" in [row.text for row in rows]
+    assert "request 3: tools/call book (next round)" in [row.text for row in rows]
     assert [row.answers for row in rows if row.answers] == ["the user"]
     text = "\n".join(mermaid(rows))
     assert text.count("    rect ") == text.count("    end") == 1

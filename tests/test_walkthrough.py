@@ -517,6 +517,14 @@ def test_the_walkthrough_pages_show_what_is_traced(walked: tuple[str, Walks]) ->
     )
 
 
+@pytest.mark.parametrize("page", PAGES.values())
+def test_what_the_prose_names_is_in_the_code(page: Path) -> None:
+    text = page.read_text("utf-8").partition("<!-- traced: begin -->")[0]
+    for owner, name in re.findall(r"`([A-Z]\w+)\.(\w+)`", text):
+        classes = [path.read_text("utf-8").partition(f"\nclass {owner}") for path in ROOT.glob("mcp_ref/**/*.py")]
+        assert any(f"    def {name}(" in after for _, found, after in classes if found), f"{owner}.{name}"
+
+
 def main(arguments: list[str]) -> None:
     """Print what is traced, or write it into the pages."""
     for revision, page in PAGES.items():

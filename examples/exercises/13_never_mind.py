@@ -1,7 +1,7 @@
 """13. Never mind (a server over stdio with threads, 2025-11-25)
 
-Counting takes time. When a client gives a call up, the counting stops at once, as it should; but then something is
-said that nobody waits for. What should whoever has said "never mind" hear of it?
+Counting takes time, on the only abacus. When a client gives a call up, the counting stops at once, as it should; then
+something is said that nobody waits for. What should whoever has said "never mind" hear of it?
 
 Page: basic/utilities/cancellation#behavior-requirements
 """
@@ -10,12 +10,11 @@ import json
 import sys
 import threading
 
-ME = {"name": "counter", "version": "1"}
-OPENING = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": ME}
+ME = {"serverInfo": {"name": "counter", "version": "1"}, "capabilities": {"tools": {}}}
 TOOLS = {"tools": [{"name": "count", "inputSchema": {"type": "object"}}]}
-RESULTS = {"initialize": OPENING, "ping": {}, "tools/list": TOOLS}
+RESULTS = {"initialize": {"protocolVersion": "2025-11-25", **ME}, "ping": {}, "tools/list": TOOLS}
 UNKNOWN = {"error": {"code": -32601, "message": "Method not found"}}
-given_up = {}
+given_up, abacus = {}, threading.Lock()
 
 
 def send(**message):
@@ -23,8 +22,9 @@ def send(**message):
 
 
 def count(request_id, to):
-    if any(given_up[request_id].wait(0.1) for sheep in range(to)):
-        return send(id=request_id, error={"code": 0, "message": "this call was cancelled"})
+    with abacus:
+        if any(given_up[request_id].wait(0.1) for sheep in range(to)):
+            return send(id=request_id, error={"code": 0, "message": "this call was cancelled"})
     send(id=request_id, result={"content": [{"type": "text", "text": f"{to} sheep"}]})
 
 

@@ -1,7 +1,7 @@
 """17. The lost session (a client over HTTP, 2025-11-25)
 
-`python 17_lost_session.py URL` asks a server for the time, twice. In between the server was started anew and has
-forgotten the session; the client goes on asking under the old id. Teach it to find its own way back.
+`python 17_lost_session.py URL` asks a server for the time, twice. In between the server is restarted and forgets the
+session; the client keeps its id. Teach it the way back. After other errors it rightly tries again in the session.
 
 Page: basic/transports#session-management
 """

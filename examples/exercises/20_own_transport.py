@@ -6,6 +6,7 @@ Then somebody pastes words from a web page into an argument, and it breaks in th
 Page: basic/transports/stdio
 """
 
+import codecs
 import json
 import socket
 import sys
@@ -29,9 +30,9 @@ with socket.socket(socket.AF_UNIX) as door:
     door.bind(sys.argv[1])
     door.listen()
     client, _ = door.accept()
-rest = ""
+rest, decoder = "", codecs.getincrementaldecoder("utf-8")()
 while data := client.recv(65536):
-    lines = (rest + data.decode()).splitlines(keepends=True)
+    lines = (rest + decoder.decode(data)).splitlines(keepends=True)
     rest = "" if lines[-1].endswith("\n") else lines.pop()
     for line in lines:
         message = json.loads(line)

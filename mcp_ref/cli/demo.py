@@ -48,6 +48,7 @@ _BOOKINGS: Final = "trip://bookings"
 SCENE: Final = "\n== "
 """What the heading of a scene begins with."""
 _TIMEOUT: Final = 5.0  # of each request, and of the server's end
+_START_TIMEOUT: Final = 60.0  # a cold disk may take its time; and nobody is to see a fall-back that means nothing
 
 
 # -- the server ---------------------------------------------------------------------------------------------------
@@ -243,6 +244,8 @@ def converse(recorder: Recorder, telling: Telling, revision: str | None, *, http
         target,
         revision=revision,
         timeout=_TIMEOUT,
+        connect_timeout=_START_TIMEOUT,
+        probe_timeout=_START_TIMEOUT,
         trace=recorder if http else None,
         roots=[{"uri": Path.cwd().as_uri(), "name": "Tickets"}],
         elicit=lambda message, schema: {"seat": "window"},

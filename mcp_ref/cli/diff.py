@@ -29,7 +29,7 @@ from mcp_ref.cli import shown
 from mcp_ref.cli.commands import Exit, UsageError
 from mcp_ref.errors import RequestTimeout, TransportClosed
 from mcp_ref.revisions import find_revision
-from mcp_ref.trace.compare import FORMATS, UNSEEN, compare
+from mcp_ref.trace.compare import FORMATS, UNSEEN, compare, explained
 
 
 def run(args: argparse.Namespace) -> Exit:
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> Exit:
     except ValueError as problem:
         raise UsageError(str(problem)) from None
     if args.traffic is None:
-        changes, unseen = compare(old, new), UNSEEN
+        changes, unseen = [*map(explained, compare(old, new))], UNSEEN
     else:
         from mcp_ref.testing.aligned import NOT_COMPARED, align
 

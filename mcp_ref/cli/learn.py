@@ -30,7 +30,7 @@ PROGRESS: Final = "mcp-ref-learn.json"
 
 _SITE: Final = "https://modelcontextprotocol.io/specification"
 _LOOK_INTERVAL: Final = 0.2
-_WIDTH: Final = 56
+_WIDTH: Final = 66
 _MAX_ARROWS: Final = 8
 
 
@@ -190,10 +190,10 @@ def _told(verdict: Any) -> Iterator[str]:
         yield f"    {said}{as_text(finding.message)[:200]}"
         yield f"    {say('expected: ', '应为：')}{finding.expected}"
     if missed is not None:
-        yield say("goal: ", "目标：") + say(*(missed.words.split(" · ") * 2)[:2])
-        if missed.asked and not (verdict.findings and missed.ids[0] in verdict.findings[0].ids):
-            yield f"    {missed.asked}\n    {missed.ids[0]}"
-        for heard in verdict.heard[-3:]:
+        yield say("goal: ", "目标：") + say(*(missed.split(" · ") * 2)[:2])
+        if verdict.broke is not None and not (verdict.findings and verdict.broke[0] in verdict.findings[0].ids):
+            yield f"    {verdict.broke[1]}\n    {verdict.broke[0]}"
+        for heard in [each for each in verdict.heard if each is not None][-3:]:
             yield f"    {say('it heard: ', '它收到：')}{as_text(heard)[:200]}"
         if verdict.at and not verdict.findings:
             yield f"    {said}{as_text(verdict.events[verdict.at - 1].message)[:200]}"
@@ -202,10 +202,12 @@ def _told(verdict: Any) -> Iterator[str]:
 
 def _drawn(verdict: Any) -> Iterator[str]:
     """What happened at the end, as a sequence diagram."""
-    arrows = steps(verdict.events, wrong={verdict.at, *(finding.seq for finding in verdict.findings)})
+    # As one connection: how often the program was started is not what matters here.
+    events = [event._replace(conn=1) for event in verdict.events]
+    arrows = steps(events, wrong={verdict.at, *(finding.seq for finding in verdict.findings)})
     if arrows:
         yield f"  {say('client', '客户端')}{'':{_WIDTH - 4}}{say('server', '服务器')}"
     for arrow in arrows[-_MAX_ARROWS:]:
-        line = f" {arrow.text[: _WIDTH - 8]} ".center(_WIDTH - 1, "-" if arrow.kind != "response" else ".")
+        line = f" {arrow.text} ".center(_WIDTH - 1, "-" if arrow.kind != "response" else ".")
         drawn = f"{line}>" if arrow.sender == "client" else f"<{line}"
         yield f"    |{drawn}|{say('  wrong', '  不对') if arrow.wrong else ''}"

@@ -6,6 +6,7 @@ Not here:  what is drawn (trace/draw), the page (trace/show)
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -53,7 +54,8 @@ def _write(path: str | None, lines: Iterable[str]) -> None:
         sys.stdout.write(text)
         return
     try:
-        with open(path, "w", encoding="utf-8") as file:
+        # What a trace says is as private in a picture: 0600, as of the trace, where the file is new.
+        with open(path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             file.write(text)
     except OSError as problem:
         raise UsageError(str(problem)) from None

@@ -355,6 +355,9 @@ def parser() -> argparse.ArgumentParser:
         if row.server:
             added.usage = f"{words} {_SERVER}"
             added.epilog = f"{epilog}\nor with a URL after --, or without -- and with --config FILE"
+        elif row.name == "diff":
+            # What comes right after --traffic is its file.
+            added.usage = words.removesuffix("OLD NEW").rstrip().replace("diff", "diff OLD NEW", 1)
         elif row.name == "check":
             added.usage = f"{words}\n       mcp-ref check [options] {_SERVER}"
         elif row.name == "replay":

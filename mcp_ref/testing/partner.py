@@ -5,15 +5,19 @@ Not here:  the same over HTTP (testing/partner_http); the rules (trace/check); h
 A script is text. Its first line says which role the partner plays (`client`, `server`; `socket`: a client on a Unix
 socket), in which revision, and in the stateless era its capabilities; then:
 
-    goal WORDS | IDS | LEVEL: SENTENCE      what the next lines stand for, and what the specification says of it
+    goal WORDS              what the next lines stand for
     > {...}                 the partner says this
     < {...}                 this comes next: members that are not named may be anything, null is one that is missing
-    again, end              the program's input ends: it ends too, with 0 and without a word. `again`: it starts again
+    or {...}                or else this
+    ! {...} | ID | LEVEL: SENTENCE      if what came instead is this, it breaks the sentence
+    end                     the program's input ends: it ends too, with 0 and without a word
+    again, elsewhere        it starts again; `elsewhere`: as another copy, in a folder of its own
     prints T, says T        T stands in what it has printed, or in what it has told people on stderr
     shuffle ... sorted      the goals in between come in any order
 
-`$name` and `$#name` are a word and a number that differ each time. "?name" keeps what came ("?name+x": with an x more),
-"*" is anything. Nobody waits for silence: after what must not be answered comes a request, and its answer is next.
+`$name` and `$#name` are a word and a number that differ each time. "?name" keeps what came; "?name+x" is that with an
+x more, and "?name~a~b" with b for a, also inside base64 and hex, as a forger would. "*" is anything. Nobody waits for
+silence: after what must not be answered comes a request, and its answer is next.
 
 Everything is read in one thread, with a time limit for each message and a limit for all bytes: what hangs or floods is
 ended, and so is what it has started, also outside of its process group where /proc shows it.
@@ -21,18 +25,22 @@ ended, and so is what it has started, also outside of its process group where /p
 
 from __future__ import annotations
 
+import base64
+import fcntl
 import json
 import os
 import random
 import re
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
@@ -48,6 +56,9 @@ OPENING_TIMEOUT: Final = 10.0
 
 ANSWER_TIMEOUT: Final = 2.0
 """Seconds for each message after it."""
+
+READING_TIMEOUT: Final = 0.5
+"""Seconds until a program has read the beginning of a message; then it gets the rest all the same."""
 
 MAX_OUTPUT: Final = 1 << 20
 """Bytes that a program may write to one stream."""
@@ -67,33 +78,31 @@ class Unreached(Exception):
     """A goal was not reached; the text says why."""
 
 
-class Goal(NamedTuple):
-    """What a program should do, in words; the ids of the sentences that ask for it, and what the first of them says."""
-
-    words: str
-    ids: tuple[str, ...] = ()
-    asked: str = ""
-
-
 class Verdict(NamedTuple):
     """What came of it: the program has passed where nothing was found, and `missed` is None.
 
     Attributes:
         findings: the sentences that the program broke.
-        missed: the first goal that it did not reach, and `why`; `at` is the event that was not wanted, or 0.
+        missed: the first goal that it did not reach, in words, and `why`; `at` is the event that was not wanted, or 0.
+        broke: the id and the words of the sentence that this event breaks, if it breaks one.
         heard: what the partner has said since the program spoke.
         events: all that was said, seen from the client.
     """
 
     findings: list[Finding]
-    missed: Goal | None
+    missed: str | None
     why: str
     at: int
+    broke: tuple[str, str] | None
     heard: list[Any]
     events: list[TraceEvent]
 
 
 _ABSENT: Final = object()
+_ENCODINGS: Final[list[tuple[Callable[[str], bytes], Callable[[bytes], str]]]] = [
+    (str.encode, bytes.decode), (bytes.fromhex, bytes.hex),
+    (lambda text: base64.b64decode(text + "=="), lambda data: base64.b64encode(data).decode()),
+]  # fmt: skip
 
 
 def difference(wanted: Any, came: Any, kept: dict[str, Any], at: str = "") -> str:
@@ -110,9 +119,20 @@ def difference(wanted: Any, came: Any, kept: dict[str, Any], at: str = "") -> st
     elif came is not None if wanted == "*" else wanted == came and isinstance(wanted, bool) == isinstance(came, bool):
         return ""
     else:
-        what = "nothing" if wanted is None else "anything" if wanted == "*" else as_text(wanted)
-        return f"{at}: expected {what}, got {'nothing' if absent else as_text(came)}"
+        what = "anything" if wanted == "*" else as_text(wanted)
+        told = f": expected {what}, got " if wanted is not None else " must not be there; it is "
+        return at + told + ("nothing" if absent else as_text(came))
     return next((found for name, want, come in pairs if (found := difference(want, come, kept, name))), "")
+
+
+def forged(text: str, old: str, new: str) -> str:
+    """What somebody who may write makes of a text: `new` for `old`, also inside base64 or hex; or else an x more."""
+    for part in (text, *re.split(r"[.:|]", text)):
+        for decode, encode in _ENCODINGS:
+            with suppress(ValueError):
+                if old.encode() in (inner := decode(part)):
+                    return text.replace(part, encode(inner.replace(old.encode(), new.encode())))
+    return text + "x"
 
 
 class Partner:
@@ -148,8 +168,9 @@ class Partner:
             PROTOCOL_VERSION: self._revision, CLIENT_INFO: {"name": "partner", "version": "1"},
             CLIENT_CAPABILITIES: json.loads((capabilities or ["{}"])[0]),
         }  # fmt: skip
-        self._program, self._timeout = program, timeout or ANSWER_TIMEOUT
-        self._goal, self._starts, self._wrong_at, self._spoken = Goal("begins a conversation"), 0, 0, False
+        self._program, self._timeout = program.resolve(), timeout or ANSWER_TIMEOUT
+        self._goal, self._starts, self._wrong_at, self._spoken = "begins a conversation", 0, 0, False
+        self._broke: tuple[str, str] | None = None
         self._kept, self._heard, self._checker = dict[str, Any](), list[Any](), Checker(self._revision, whole=True)
         self._findings, self._events, self.said = list[Finding](), list[TraceEvent](), list[Any]()
 
@@ -157,6 +178,7 @@ class Partner:
         """Run the program; at the end nothing of it is left. Blocks: for the time limit, at most, for each line."""
         why = ""
         with tempfile.TemporaryDirectory() as self._folder, ExitStack() as self._closing:
+            self._place = self._folder
             try:
                 self._start()
                 while self._lines:
@@ -165,22 +187,26 @@ class Partner:
                 why = str(problem)
         self._findings += self._checker.end()
         mine = [found for found in self._findings if found.blame == self.role and found.level != "HINT"]
-        return Verdict(mine, self._goal if why else None, why, self._wrong_at, self._heard, self._events)
+        return Verdict(mine, self._goal if why else None, why, self._wrong_at, self._broke, self._heard, self._events)
 
     def _do(self, what: str, rest: str) -> None:
         match what:
             case "goal":
-                words, ids, asked = rest.split(" | ")
-                self._goal = Goal(words, tuple(ids.split()), asked)
+                self._goal = rest
             case ">":
                 self._send(rest)
             case "<":
                 self._expect(rest)
-            case "again" | "end":
+            case "end":
                 self._stop()
-                if what == "again":
-                    self._start()
+            case "again" | "elsewhere":
+                if what == "elsewhere":
+                    # It shares nothing with the first but its text.
+                    self._place = tempfile.mkdtemp(dir=self._folder)
+                    self._program = Path(shutil.copy(self._program, self._place))
+                self._start()
             case "prints" | "says":
+                rest = re.sub(r"\?\w+", lambda m: self._kept.get(m[0], m[0]), rest)
                 came = (self.out if what == "prints" else self._err).decode(errors="replace")
                 if rest not in came:
                     where = "stdout" if what == "prints" else "stderr"
@@ -219,8 +245,8 @@ class Partner:
     def _run(self, words: list[str], out: bytearray) -> None:
         pipe = subprocess.PIPE
         self._child = self._closing.enter_context(subprocess.Popen(
-            [sys.executable, str(self._program.resolve()), *words], stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0,
-            start_new_session=True, cwd=self._folder, env=os.environ | {"MCP_REF_EXERCISE": self._folder},
+            [sys.executable, str(self._program), *words], stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0,
+            start_new_session=True, cwd=self._place, env=os.environ | {"MCP_REF_EXERCISE": self._folder},
         ))  # fmt: skip
         self._closing.callback(self._kill, self._child)
         assert self._child.stdin and self._child.stdout and self._child.stderr
@@ -322,21 +348,37 @@ class Partner:
     def _expect(self, rest: str) -> None:
         if (came := self._receive()) is None:
             self._fail("the program has ended")
-        self._compare(difference(json.loads(rest), came, self._kept))
+        self._compare(rest, came)
 
-    def _compare(self, wrong: str) -> None:
-        """Raise Unreached if the message that came last is not the one wanted."""
-        if wrong:
+    def _compare(self, rest: str, came: Any) -> None:
+        """Raise Unreached if what came last is none of what is wanted, and find the sentence that it breaks."""
+        others, breaches = ([*self._following(sign)] for sign in ("or ", "! "))
+        if all(wrong := [self._unlike(each, came) for each in (rest, *others)]):
             self._wrong_at = len(self._events)
-            raise Unreached(wrong)
+            found = (each.rsplit(" | ", 2) for each in breaches)
+            self._broke = next(((name, says) for like, name, says in found if not self._unlike(like, came)), None)
+            raise Unreached(wrong[0])
+
+    def _following(self, sign: str) -> Iterator[str]:
+        """Take the next lines of the script that begin so."""
+        while self._lines and self._lines[0].startswith(sign):
+            yield self._lines.pop(0).removeprefix(sign)
+
+    def _unlike(self, wanted: str, came: Any) -> str:
+        return difference(json.loads(wanted), came, self._kept)
 
     def _filled(self, text: str) -> Any:
         """A message of the script, with what was kept, and with what each request has in the stateless era."""
         if not text:
             return None
-        text = re.sub(
-            r'"(\?\w+)(\+x)?"', lambda m: json.dumps(f"{self._kept[m[1]]}x" if m[2] else self._kept[m[1]]), text
-        )
+
+        def brought(match: re.Match[str]) -> str:
+            kept, (_, more, old, new) = self._kept[match[1]], match.groups()
+            made = forged(kept, old, new) if old else f"{kept}{more}" if more else kept
+            # It may be, by chance, what came at another time.
+            return json.dumps(f"{made}x" if old and made in self._kept.values() else made)
+
+        text = re.sub(r'"(\?\w+)(?:\+([^"]+)|~([^"~]+)~([^"]+))?"', brought, text)
         message = {"jsonrpc": "2.0", **json.loads(text)}
         if REVISIONS[self._revision].era == "stateless" and "method" in message:
             message["params"] = {"_meta": self._about, **message.get("params", {})}
@@ -345,10 +387,16 @@ class Partner:
     def _send(self, rest: str) -> None:
         self._note(True, message := self._filled(rest))
         raw = json.dumps(message, ensure_ascii=False).encode() + b"\n"
-        # In two pieces: a line is not what one read gives.
+        # In two pieces, the second once the first was read: one read gives neither a line nor whole characters.
+        cut = 1 + next((at for at, byte in enumerate(raw) if byte > 127), 19)
+        until, asked = time.monotonic() + READING_TIMEOUT, bytes(4)
+        unread = termios.TIOCOUTQ if self.plays == "socket" else termios.FIONREAD
         with suppress(OSError):
-            for piece in (raw[:20], raw[20:]):
-                os.write(self._sink, piece)
+            os.write(self._sink, raw[:cut])
+            while any(fcntl.ioctl(self._sink, unread, asked)) and time.monotonic() < until:
+                self._take(0.001)
+        with suppress(OSError):
+            os.write(self._sink, raw[cut:])
 
     def _note(self, mine: bool, message: Any, http: dict[str, Any] | None = None) -> None:
         """Tell the checker, as the client sees it."""

@@ -3,7 +3,7 @@
 Not here:  the script and its other lines, the process (testing/partner)
 
     > POST [NAME: VALUE; ...] {...}     as a client: a request, with these headers beside the usual ones; or GET
-    < 200 {...}                         its answer
+    < 200 [NAME: VALUE; ...] {...}      its answer, of which any member may be missing here; * is any status
     < POST [NAME: VALUE; ...] {...}     as a server: what must come; "none" is a header that is missing
     > 200 [NAME: VALUE; ...] {...}      its answer
 
@@ -23,6 +23,7 @@ from http.client import HTTPException, parse_headers
 from pathlib import Path
 from typing import Any, Final
 
+from mcp_ref.basic.transports.sse import CONTENT_TYPE, EventParser
 from mcp_ref.testing.partner import MAX_OUTPUT, Partner, difference, parsed
 
 _USUAL: Final = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -30,14 +31,14 @@ _USUAL: Final = {"Accept": "application/json, text/event-stream", "Content-Type"
 
 def _parts(line: str) -> tuple[str, dict[str, str], str]:
     """A status or a method, headers and a body."""
-    first, more, text = re.findall(r"(\w+) ?(?:\[(.*?)\])? ?(.*)", line)[0]
+    first, more, text = re.findall(r"(\S+) ?(?:\[(.*?)\])? ?(.*)", line)[0]
     return first, dict(each.split(": ", 1) for each in more.split("; ") if more), text
 
 
 class HttpPartner(Partner):
     """One program against one script, over HTTP on this machine."""
 
-    _exchange = 0
+    _exchange, _listens = 0, False
 
     def _connect(self, where: str) -> None:
         # The port stays ours until the end: nobody else gets it by chance, and a server may listen on it all the same.
@@ -54,14 +55,23 @@ class HttpPartner(Partner):
             self._reach(lambda: socket.create_connection(self._address).close())
 
     def _transfer(self, near: socket.socket) -> tuple[str, dict[str, str], Any]:
-        """Read a request or a response to its end: its first line, its headers in lower case, and its body."""
+        """Read a request or a response to its end: its first line, its headers in lower case, and its body.
+
+        Of an event stream the body is the response that it brings; of the stream of a GET nothing is waited for.
+        """
         self._wire.clear()
         self._selector.register(near, selectors.EVENT_READ, self._wire)
-        until, length = time.monotonic() + self._patience, None
+        until, length, message = time.monotonic() + self._patience, None, None
         while True:
             head, whole, body = self._wire.partition(b"\r\n\r\n")
             found = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
             length = int(found[1]) if found else 0 if self.role == "client" else MAX_OUTPUT
+            if streams := re.search(rb"(?i)\r\ncontent-type: *" + CONTENT_TYPE.encode(), head):
+                told = [
+                    parsed(event.data.encode()) for event in EventParser(MAX_OUTPUT).feed(bytes(body)) if event.data
+                ]
+                message = next((each for each in told if not isinstance(each, dict) or "method" not in each), None)
+                length = 0 if message is not None or self._listens else MAX_OUTPUT
             if whole and len(body) >= length or not self._open() or not self._take(until - time.monotonic()):
                 break
         with suppress(KeyError):
@@ -72,7 +82,7 @@ class HttpPartner(Partner):
         except HTTPException as problem:
             self._fail(f"headers that nobody can read came: {problem}")
         shown = {name.lower(): value for name, value in headers.items()}
-        return first.decode("latin-1"), shown, parsed(body) if body else None
+        return first.decode("latin-1"), shown, message if streams else parsed(body) if body else None
 
     def _tell(self, mine: bool, message: Any, headers: dict[str, str], **facts: Any) -> None:
         if not mine:
@@ -85,7 +95,7 @@ class HttpPartner(Partner):
 
     def _send(self, rest: str) -> None:
         method, more, text = _parts(rest)
-        self._exchange += 1
+        self._exchange, self._listens = self._exchange + 1, method == "GET"
         message = self._filled(text)
         body = b"" if message is None else json.dumps(message).encode()
         headers = _USUAL | {"Host": "127.0.0.1:PORT", "Content-Length": str(len(body))} | more
@@ -97,26 +107,30 @@ class HttpPartner(Partner):
             first, headers, came = self._transfer(near)
         if not re.fullmatch(r"HTTP/1\.\d \d{3}( .*)?", first):
             self._fail("nothing came that is an answer over HTTP")
-        self._came = int(first.split()[1]), came
-        self._tell(False, came, headers, status=self._came[0])
+        self._came = first.split()[1], headers, came
+        self._tell(False, came, headers, status=int(self._came[0]))
 
     def _expect(self, rest: str) -> None:
         if self.role == "client":
             return self._serve(rest)
-        status, _, text = _parts(rest)
-        self._compare(difference(int(status), self._came[0], self._kept, "status"))
-        self._compare(difference(json.loads(text or '"*"'), self._came[1], self._kept) if text else "")
+        self._compare(rest, self._came)
+
+    def _unlike(self, wanted: str, came: Any) -> str:
+        """As for a message, where it comes with a status or a method, and with headers."""
+        (first, more, text), (given, headers, message) = _parts(wanted), came
+        if first not in ("*", given):
+            return f"expected {first}, got {given}"
+        shown = {name: headers.get(name.lower(), "none").partition(";")[0] for name in more}
+        return difference(more, shown, self._kept, "header") or (super()._unlike(text, message) if text else "")
 
     def _serve(self, rest: str) -> None:
         """One exchange: the next line of the script is the answer, if what came is what was wanted."""
-        _, wanted, text = _parts(rest)
         self._exchange += 1
         with self._reach(lambda: self._listening.accept()[0], "nothing came") as near:
             first, headers, message = self._transfer(near)
-            self._tell(False, message, headers, method=first.split(" ")[0])
-            given = {name: headers.get(name.lower(), "none") for name in wanted}
-            self._compare(difference(wanted, given, self._kept, "header"))
-            self._compare(difference(json.loads(text), message, self._kept))
+            method = first.split(" ")[0]
+            self._tell(False, message, headers, method=method)
+            self._compare(rest, (method, headers, message))
             status, more, answer = _parts(self._lines.pop(0).removeprefix("> "))
             reply, more = self._filled(answer), {"Content-Type": "application/json", **more}
             self._tell(True, reply, more, status=int(status))

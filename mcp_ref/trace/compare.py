@@ -10,6 +10,8 @@ What the tables do not hold cannot be seen; `UNSEEN` says so at the end of every
 from __future__ import annotations
 
 import html
+import inspect
+import re
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -38,8 +40,9 @@ from mcp_ref.trace.narrate import METHODS, method_row
 from mcp_ref.trace.rulebook import sentences
 
 UNSEEN: Final = (
-    "Not seen here: guidance, what is asked of people, and sentences that no traffic breaks. A sentence is gone if the "
-    "checker has none in its place."
+    "`receiver` is whoever gets a request. Rules are columns of mcp_ref/revisions.py. Each sentence stands under the "
+    "name of the rule by which `mcp-ref check` decides it; it is gone if the checker has none in its place. Not seen "
+    "here: guidance, what is asked of people, and sentences that no traffic breaks."
 )
 
 
@@ -76,6 +79,15 @@ def compare(old: str | Revision, new: str | Revision) -> list[Change]:
         changes += [Change(part, name, was.get(name, ""), now.get(name, "")) for name in names]
     changes = [change for change in changes if change.was != change.now]
     return [*_without_repetition(changes), *_sentences(before, after)]
+
+
+def explained(change: Change) -> Change:
+    """The change of a rule with what the rule means, which stands as a comment at its column; any other as it is."""
+    if change.part != "rules":
+        return change
+    about = re.search(rf"((?:\n +#.*)*)\n    {change.name}: .*?((?:  # .*)?)\n", inspect.getsource(Revision))
+    means = re.findall("# (.*)", "".join(about.groups()) if about else "")
+    return change._replace(name=f"{change.name} ({' '.join(means)})")
 
 
 # -- the tables, in one revision ----------------------------------------------------------------------------------

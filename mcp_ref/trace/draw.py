@@ -94,9 +94,11 @@ def _text(head: str, message: Any, body: JsonObject) -> str:
     text += f" {params['name']}" if isinstance(params.get("name"), str) else ""
     token = params.get("progressToken", as_object(params.get("_meta")).get("progressToken"))
     text += f", progressToken {token}" if "method" in body and token is not None else ""
-    code = as_object(body.get("error")).get("code")
+    text += " (next round)" if params.keys() & {"inputResponses", "requestState"} else ""
+    code, result = as_object(body.get("error")).get("code"), as_object(body.get("result"))
+    kind = "isError" if result.get("isError") is True else result.get("resultType")
     text += f" ({code})" if code is not None else ""
-    return text + (" (isError)" if as_object(body.get("result")).get("isError") is True else "")
+    return text + (f" ({kind})" if isinstance(kind, str) and kind != "complete" else "")
 
 
 def _short(text: str) -> str:
@@ -195,7 +197,8 @@ def svg(drawn: list[Step]) -> Iterator[str]:
         yield f'<line class="l" x1="{x}" x2="{x}" y1="34" y2="{bottom}"/>'
     for depth, (first, last, title) in enumerate(sorted(brackets(drawn))):
         top, end, x = _TOP + _ROW * first - 16, _TOP + _ROW * last + 6, left - 12 - 8 * (depth % 4)
-        yield f'<g><title>{escape(title)}</title><path class="b" d="M{x + 6} {top}H{x}V{end}H{x + 6}"/></g>'
+        yield f'<g><path class="b" d="M{x + 6} {top}H{x}V{end}H{x + 6}"/>'
+        yield f'<text class="s" x="{x - 4}" y="{top + 30}" text-anchor="end">{escape(title)}</text></g>'
     for number, step in enumerate(drawn):
         y = _TOP + _ROW * number
         other = third if third is not None and step.aside else right

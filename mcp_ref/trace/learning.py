@@ -198,7 +198,7 @@ def from_reply(link: Link, exchange: Exchange) -> None:
         link.session_id = given
         link.gone, link.over = None, ("", 0)
     elif status == 404 and sent is not None and sent == link.session_id:
-        busy = [each for each in link.asked.values() if each.sender == "client" and not each.answered]
+        busy = [one for one in link.asked.values() if not (one.sender == "server" or one.answered or one.cancelled)]
         # What was sent at the same time may still come.
         link.gone = sent if len(busy) <= 1 else None
     if sent is not None and (status == 404 or exchange.method == "DELETE" and 200 <= status < 300):

@@ -49,6 +49,10 @@ _ENVELOPE: Final = (
     ("_meta: the client is {client:implementation} and declares {can:declared}", "_meta: it declares {can:declared}"),
 )
 _LISTEN: Final = "subscriptions/listen"
+_FALLS_BACK: Final = (
+    "falls back: server/discover has led to no revision so far, and a server of the session era (legacy) knows "
+    "`initialize` alone"
+)
 
 
 _OF_EXTENSIONS: Final = {row.name: row for row in OF_TASKS}
@@ -134,6 +138,8 @@ class Talk(Requests):
         kind = "request" if "id" in said.message else "notification"
         lines = [*self._about(said.sender, method, kind), *explain.explain_params(method, said.params)]
         told = Told(f"{kind}: {method}", lines=lines)
+        if method == "initialize" and self.revision is not None:
+            self._learn(said.params.get("protocolVersion"))
         if kind == "notification":
             told.span = _span(self._listening(said.meta.get(SUBSCRIPTION_ID)))
             told.lines += self._refers(said)
@@ -159,7 +165,7 @@ class Talk(Requests):
         if allowed not in (sender, "both"):
             yield f"sent by the {sender}: by the specification only the {allowed} sends it"
         if revision is not None and not row.exists_in(revision):
-            yield f"does not exist in revision {self.revision}"
+            yield _FALLS_BACK if method == "initialize" else f"does not exist in revision {self.revision}"
 
     def _refers(self, said: Said) -> Iterator[str]:
         """What a notification is about, as far as that was seen."""
@@ -213,6 +219,7 @@ class Talk(Requests):
         what = "no request that was seen here"
         if asked is not None:
             asked.answered = True
+            self._learn(asked.meta.get(PROTOCOL_VERSION))
             took = said.event.time - asked.event.time
             what = f"{method}, after " + (f"{took:.2f} s" if took >= 1 else f"{took * 1000:.1f} ms")
         lines = ["answers a request that was cancelled: to be ignored"] if asked and asked.cancelled else []
@@ -420,7 +427,8 @@ class Narrator:
             # The page stands at the right end.
             page = f"[{told.page}]"
             room = self._width - len(page) - 2
-            head = self._line(head, room).ljust(room) + "  " + self._line(page, self._width)
+            ends = "  " if len(head) <= room else "\n" + " " * (self._width - len(page))
+            head = self._line(head, self._width).ljust(room) + ends + self._line(page, self._width)
         lines = [self._marked(head, _RED if told.failed else _BOLD + _COLORS[who])]
         for sentence in told.lines:
             parts = textwrap.wrap(sentence, self._width - len(_INDENT), subsequent_indent="  ", break_on_hyphens=False)

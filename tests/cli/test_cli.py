@@ -12,16 +12,18 @@ import subprocess
 import sys
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mcp_ref.cli import main
-from mcp_ref.cli.demo import build_server
+from mcp_ref.cli.demo import Telling, build_server, converse
 from mcp_ref.cli.table import GROUPS, parser
 from mcp_ref.machinery.http_exchange import HttpRequest
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS
-from mcp_ref.trace.record import TraceEvent, read_trace
+from mcp_ref.trace.narrate import Narrator
+from mcp_ref.trace.record import Recorder, TraceEvent, read_trace
 from tests.slow import slow_but
 
 DEMO = ["--", sys.executable, "-m", "mcp_ref.cli.demo"]
@@ -514,6 +516,16 @@ def test_spec_says_since_when_a_member_exists(capsys: Capture) -> None:
     assert "structuredContent" not in capsys.readouterr().out
 
 
+def test_the_usage_of_diff_has_the_order_in_which_it_works(capsys: Capture) -> None:
+    """What comes right after --traffic is a file."""
+    with pytest.raises(SystemExit):
+        parser().parse_args(["diff", "--help"])
+    usage = re.sub(r"\s+", " ", capsys.readouterr().out.split("\n\n")[0])
+    assert usage.startswith("usage: mcp-ref diff OLD NEW [-h] [--traffic [FILE.py]]")
+    given = parser().parse_args(["diff", "2025-06-18", "2025-11-25", "--traffic"])
+    assert (given.old, given.new, given.traffic) == ("2025-06-18", "2025-11-25", "")
+
+
 # -- the demonstration
 
 
@@ -535,6 +547,20 @@ def test_the_demonstration_tells_a_whole_conversation(capsys: Capture, tmp_path:
     assert shown <= methods
     has_elicitation = METHODS["elicitation/create"].exists_in(REVISIONS[revision])
     assert ("elicitation/create" in methods) is has_elicitation
+
+
+def test_the_demonstration_waits_for_a_server_that_is_slow_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the first thing that it shows is a fall-back."""
+    made: dict[str, Any] = {}
+
+    def client(target: Any, **options: Any) -> None:
+        made.update(options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mcp_ref.cli.demo.Client", client)
+    with pytest.raises(KeyboardInterrupt):
+        converse(Recorder(), Telling(Narrator()), None, http=False, whole=False)
+    assert made["probe_timeout"] >= 30 and made["connect_timeout"] >= 30
 
 
 IN_ERA = {

@@ -11,16 +11,17 @@ import sys
 import textwrap
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from mcp_ref.cli import main
 from mcp_ref.cli.learn import EXERCISES, PROGRESS, Exercise
 from mcp_ref.testing import partner
-from mcp_ref.testing.partner import Goal, Partner, Verdict, difference
+from mcp_ref.testing.partner import Partner, Verdict, difference
 from mcp_ref.testing.partner_http import partner_for
 from tests import test_spec_notes
+from tests.cli.programs import PROGRAMS, Program
 from tests.features.conftest import until
 from tests.slow import slow_but
 
@@ -32,122 +33,57 @@ PATIENT = 20.0
 BRIEF = 0.4
 """Where no answer will come, and only the first message is waited for, which has a time limit of its own."""
 
-Reason = tuple[set[str], str]
-"""The rules that the checker names, and the words of the goal that is missed."""
+Reason = tuple[str, str]
+"""The words of the goal that is missed, and the sentence that is printed, without its revision."""
 
-
-class Wrong(NamedTuple):
-    """What marks an exercise as not solved.
-
-    Attributes:
-        unsolved: why it fails as it is handed out.
-        canned: the goal that a program misses which says again what our solution has said; None: that of `unsolved`.
-        hidden: edits of our solution that hide the symptom, and why that fails; None: as `unsolved`.
-    """
-
-    unsolved: Reason
-    canned: str | None
-    hidden: list[tuple[dict[str, str], Reason | None]]
-
-
-OPENS = "opens the session"
-WRONG = {
-    1: Wrong(({"stdout_has_messages_only"}, "still tells the clerk, on stderr"), "adds up", [
-        ({'print("the till is open", file=sys.stderr)': 'print(json.dumps({"log": "the till is open"}))'},
-         ({"is_json_rpc"}, OPENS)),
-    ]),
-    2: Wrong(({"result_answers_a_request"}, "answers with the id as it came, a string or a number"), None, [
-        ({'key = message["id"]': 'key = int(message["id"]) if str(message["id"]).isdigit() else message["id"]'}, None),
-    ]),
-    3: Wrong((set(), "does not answer a notification, known or unknown"), None, [
-        ({'if "id" not in message:': 'if message["method"] == "notifications/initialized":',
-          '"id": message["id"]': '"id": message.get("id")'}, None),
-    ]),
-    4: Wrong((set(), "answers a method that it does not know with -32601, and goes on"), "still says what it is told", [
-        ({'outcome = {"error": {"code": -32601, "message": "Method not found"}}': "continue"}, None),
-    ]),
-    5: Wrong((set(), "answers with the version that was asked for, if it knows it"), None, [
-        ({"asked if asked in KNOWN else max(KNOWN)": "asked"},
-         (set(), "offers its newest version to a client of another")),
-    ]),
-    6: Wrong(({"log_messages_are_declared", "logging_is_declared"}, ""), "tells how hot it is", [
-        ({'"logging": {}, ': "", '    print(json.dumps({"jsonrpc": "2.0", **news}), flush=True)\n': ""},
-         (set(), "tells how hot it is")),
-    ]),
-    7: Wrong((set(), "a tool that fails is a result with isError, for the model"), "divides", [
-        ({'{"error": {"code": -32602, "message": f"there is no tool {name}"}}':
-          '{"result": {"content": [{"type": "text", "text": "none"}], "isError": True}}'},
-         (set(), "a tool that does not exist is an error, for the program")),
-    ]),
-    8: Wrong(({"tool_inputs_are_validated"},
-              "in 2025-11-25, arguments that do not fit are a result with isError"), "answers a call that fits", [
-        ({"if type(given.get(name)) is not kind]": "if name not in given]"}, None),
-    ]),
-    9: Wrong((set(), "answers a cursor that it has not given out with -32602"),
-             "no cursor is the first page", [
-        ({'{"error": {"code": -32602, "message": "Invalid params: this cursor is not from here"}}':
-          '{"result": {"tools": []}}'}, None),
-    ]),
-    10: Wrong(({"initialized_is_sent"}, "says that it is ready, before it asks for anything"),
-              "asks for the tools, and answers a ping meanwhile", [
-        ({'send(method="notifications/initialized")': 'send(method="initialized")'},
-         (set(), "says that it is ready, before it asks for anything")),
-    ]),
-    11: Wrong((set(), "each city has its own weather"), "both calls are under way before one is answered", [
-        ({'results = {message["id"]: message["result"] for message in (response(), response())}\n': "",
-          'for city in CITIES:\n    print(': "for city in ():\n    print(",
-          '"arguments": {"city": city}})':
-          '"arguments": {"city": city}})\n    print(f"{city}: {response()[\'result\'][\'content\'][0][\'text\']}")'},
-         (set(), "both calls are under way before one is answered")),
-    ]),
-    12: Wrong(({"progress_token_was_given"}, "reports three steps, with the token that was given"), None, [
-        ({'if "progressToken" in meta else ()': "if False else ()"},
-         (set(), "reports three steps, with the token that was given")),
-        ({'if "progressToken" in meta else ()': 'if meta.get("progressToken") else ()'},
-         (set(), "takes a number for a token, 0 too")),
-    ]),
-    13: Wrong((set(), "says nothing of a call that was cancelled, then or later"), None, [
-        ({'given_up[params["requestId"]].set()': "pass"}, None),
-    ]),
-    14: Wrong(({"only_what_was_negotiated"},
-               "asks nothing of a client without roots; the call fails, and says why"),
-              "asks a client that has declared roots, and uses the answer", [
-        ({'if "roots" not in client["capabilities"]:': "if True:"},
-         (set(), "asks a client that has declared roots, and uses the answer")),
-    ]),
-    15: Wrong(({"accepted_is_202"}, "takes a notification with 202 and an empty body"),
-              "has no stream, and says so with 405", [
-        ({"self.answer(202)": "self.answer(202, {})"}, ({"accepted_is_202"}, "")),
-    ]),
-    16: Wrong((set(), "refuses every other page with 403"), None, [
-        ({'urlsplit(origin).hostname not in ("localhost", "127.0.0.1")':
-          'not origin.startswith(("http://localhost", "http://127.0.0.1"))'}, None),
-    ]),
-    17: Wrong(({"new_session_after_404"}, "opens a new session after a 404, without the old id"),
-              "opens a session, and names it with each request", [
-        ({"            session.clear()\n": ""}, None),
-    ]),
-    18: Wrong(({"method_header_matches", "name_header_matches"},
-               "says with each request what it is, in _meta and in the headers"), None, [
-        ({'HEADERS | {"Mcp-Method": method} | ({"Mcp-Name": params["name"]} if "name" in params else {})': "HEADERS"},
-         ({"method_header_matches"}, "says with each request what it is, in _meta and in the headers")),
-    ]),
-    19: Wrong((set(), "refuses a state that was changed, or made up"), "books with the state that it gave out", [
-        ({"return hmac.new(KEY, text.encode(), hashlib.sha256).hexdigest() + text":
-          "return __import__('base64').b64encode(text.encode()).decode()",
-          "return text[64:] if hmac.compare_digest(seal(text[64:]).encode(), text.encode()) else None":
-          "return __import__('base64').b64decode(text).decode()"}, None),
-    ]),
-    20: Wrong((set(), "says any words again as they came"), None, [
-        ({'rest = b""': 'rest = ""',
-          '*lines, rest = (rest + data).split(b"\\n")':
-          '*lines, rest = (rest + data.decode()).replace("\u2028", " ").replace("\x85", " ").split("\\n")'}, None),
-    ]),
+UNSOLVED: dict[int, Reason] = {
+    1: ("still tells the clerk, on stderr", "basic/transports#stdio.4"),
+    2: ("answers with the id as it came, a string or a number", "basic/index#result-responses.1"),
+    3: ("does not answer a notification, known or unknown", "basic/index#notifications.1"),
+    4: ("answers a method that it does not know with -32601, and goes on", ""),
+    5: ("answers with the version that was asked for, if it knows it", "basic/lifecycle#version-negotiation.3"),
+    6: ("", "server/utilities/logging#capabilities.1"),
+    7: ("a tool that fails is a result with isError, for the model", ""),
+    8: ("in 2025-11-25, arguments that do not fit are a result with isError", "server/tools#security-considerations.2"),
+    9: ("answers a cursor that it has not given out with -32602", "server/utilities/pagination#error-handling.1"),
+    10: ("says that it is ready, before it asks for anything", "basic/lifecycle#initialization.10"),
+    11: ("each city has its own weather, whichever answer comes first", ""),
+    12: ("reports three steps, with the token that was given", "basic/utilities/progress#behavior-requirements.2"),
+    13: ("stops a call that was cancelled at once, and says nothing of it, then or later",
+         "basic/utilities/cancellation#behavior-requirements.9"),
+    14: ("asks nothing of a client without roots; the call fails, and says why", "basic/lifecycle#operation.3"),
+    15: ("takes a notification with 202 and an empty body", "basic/transports#sending-messages-to-the-server.5"),
+    16: ("refuses every other page with 403", "basic/transports#security-warning.2"),
+    17: ("opens a new session after a 404, without the old id", "basic/transports#session-management.8"),
+    18: ("says with each request what it is, in _meta and in the headers",
+         "basic/transports/streamable-http#client-behavior.3"),
+    19: ("refuses a state that was changed, or made up", "basic/patterns/mrtr#server-requirements-basic-workflow.8"),
+    20: ("says any words again as they came", ""),
 }  # fmt: skip
-SILENT = {4: BRIEF, 11: 4.0}
-"""Whose wrong solution says nothing where it should answer, and how long that is waited for."""
+"""Why an exercise fails as it is handed out."""
+
+BY_HEART = {
+    1: "adds up",
+    4: "still says what it is told",
+    6: "tells how hot it is",
+    7: "divides",
+    8: "answers a call that fits",
+    9: "no cursor is the first page",
+    10: "asks for the tools, and answers a ping meanwhile",
+    11: "both calls are under way before one is answered",
+    14: "asks a client that has declared roots, and uses the answer",
+    15: "answers GET with 405, or with an event stream",
+    17: "opens a session, and names it with each request",
+    19: "books with the state that it gave out",
+}
+"""The goal that a program misses which says again what our solution has said; otherwise that of `UNSOLVED`."""
+
+BRIEFLY = {4: BRIEF, 11: 1.0, 13: BRIEF}
+"""Where a program says nothing and should answer, and how long that is waited for."""
 
 SAMPLE = {1, 4, 10, 15, 17, 20}
+MARKED = {3, 4, 9, 14, 15, 19}
+"""Those whose other programs are tried by default."""
 
 # What our solution has said comes again, in its order; with the id of the request, unless the exercise is about that.
 CANNED = {
@@ -216,9 +152,12 @@ def marked(number: int, program: Path, seed: int, timeout: float = PATIENT) -> V
     return partner_for(Exercise(number).script, program, seed=seed, timeout=timeout).play()
 
 
-def reason_of(verdict: Verdict) -> Reason:
-    """The rules, and the goal in English."""
-    return {found.rule for found in verdict.findings}, verdict.missed.words.split(" · ")[0] if verdict.missed else ""
+def reason_of(verdict: Verdict) -> Reason | None:
+    """Of what is printed the goal in English, and the sentence; None: it has passed."""
+    if verdict.missed is None and not verdict.findings:
+        return None
+    ids = [found.ids[0] for found in verdict.findings] + [*(verdict.broke or ())][:1]
+    return (verdict.missed or "").split(" · ")[0], (ids or [""])[0].partition("/")[2]
 
 
 @pytest.fixture(autouse=True)
@@ -249,7 +188,7 @@ def our_solution(number: int) -> tuple[Partner, Verdict]:
 
 
 def test_exercises_have_no_gap_and_each_has_a_solution_and_wrong_ones() -> None:
-    assert list(range(1, len(NUMBERS) + 1)) == NUMBERS == sorted(WRONG)
+    assert list(range(1, len(NUMBERS) + 1)) == NUMBERS == sorted(UNSOLVED)
     assert all(solution(number).is_file() for number in NUMBERS)
 
 
@@ -286,15 +225,17 @@ def sentences() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_goals_say_what_the_sentences_say(number: int) -> None:
-    rows = sentences()
+def test_the_sentences_of_a_script_are_those_of_the_notes(number: int) -> None:
     goals = re.findall(r"^goal (.*)$", Exercise(number).script, re.M)
-    for goal in goals:
-        words, ids, asked = goal.split(" | ")
-        assert " · " in words
-        assert rows[ids.split()[0]] == asked
-        assert set(ids.split()) <= rows.keys()
-    assert goals
+    assert goals and all(" · " in goal for goal in goals)
+    for line in re.findall(r"^! .*$", Exercise(number).script, re.M):
+        assert sentences()[line.split(" | ")[-2]] == line.split(" | ")[-1]
+
+
+def test_each_exercise_has_programs_that_solve_it_and_that_do_not() -> None:
+    for number in NUMBERS:
+        right = [program.goal is None for program in PROGRAMS if program.number == number]
+        assert right.count(True) >= 2 and right.count(False) >= 3, number
 
 
 # -- marking -------------------------------------------------------------------------------------------------------
@@ -302,10 +243,10 @@ def test_goals_say_what_the_sentences_say(number: int) -> None:
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_an_exercise_fails_for_its_reason_until_it_is_solved(number: int) -> None:
-    assert reason_of(marked(number, Exercise(number).program, seed=2)) == WRONG[number].unsolved
+    assert reason_of(marked(number, Exercise(number).program, seed=2)) == UNSOLVED[number]
     _, verdict = our_solution(number)
     assert verdict.why == ""
-    assert reason_of(verdict) == (set(), "")
+    assert reason_of(verdict) is None
 
 
 @pytest.mark.parametrize("number", slow_but(SAMPLE, NUMBERS))
@@ -315,8 +256,7 @@ def test_an_empty_program_reaches_no_goal(number: int, tmp_path: Path) -> None:
     script = Exercise(number).script
     first = re.search(r"^goal (.*?) ·", script, re.M)
     assert first is not None
-    rules, goal = reason_of(marked(number, empty, seed=2))
-    assert rules == set() and goal in (first[1], "begins a conversation")
+    assert reason_of(marked(number, empty, seed=2)) in ((first[1], ""), ("begins a conversation", ""))
 
 
 @pytest.mark.parametrize("number", slow_but(SAMPLE, NUMBERS))
@@ -328,37 +268,41 @@ def test_the_last_answers_are_no_solution(number: int, tmp_path: Path) -> None:
         text.replace("{said}", repr(before.said)).replace("{with_its_id}", repr(number != 2))
         .replace("{printed}", repr(before.out.decode()))
     )  # fmt: skip
-    missed = WRONG[number].canned or WRONG[number].unsolved[1]
-    assert reason_of(marked(number, canned, seed=2))[1] == missed
+    reason = reason_of(marked(number, canned, seed=2))
+    assert reason is not None and reason[0] == BY_HEART.get(number, UNSOLVED[number][0])
 
 
-@pytest.mark.parametrize("number", slow_but(SAMPLE, NUMBERS))
-def test_hiding_the_symptom_is_no_solution(number: int, tmp_path: Path) -> None:
-    for edits, because in WRONG[number].hidden:
-        text = solution(number).read_text("utf-8")
-        for old, new in edits.items():
-            assert text.count(old) == 1, old
-            text = text.replace(old, new)
-        program = tmp_path / "hidden.py"
-        program.write_text(text, "utf-8")
-        found = reason_of(marked(number, program, 2, SILENT.get(number, PATIENT)))
-        assert found == (because or WRONG[number].unsolved)
+@pytest.mark.parametrize(
+    "program", slow_but([each for each in PROGRAMS if each.number in MARKED], PROGRAMS),
+    ids=[f"{each.number}-{'right' if each.goal is None else 'wrong'}-{at}" for at, each in enumerate(PROGRAMS)],
+)  # fmt: skip
+def test_a_program_passes_only_if_it_solves_the_exercise(program: Program, tmp_path: Path) -> None:
+    """The sentence that is printed is one that it breaks."""
+    text = solution(program.number).read_text("utf-8")
+    for old, new in program.edits:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    path = tmp_path / "edited.py"
+    path.write_text(text, "utf-8")
+    silent = BRIEFLY.get(program.number) if program.goal is not None and program.sentence == "" else None
+    found = reason_of(marked(program.number, path, 2, silent or PATIENT))
+    assert found == (None if program.goal is None else (program.goal, program.sentence))
 
 
 # -- bad programs --------------------------------------------------------------------------------------------------
 
 SCRIPT = """partner client 2025-11-25
-goal answers · 响应 | - | -
+goal answers · 响应
 > {"id": 1, "method": "ping"}
 < {"id": 1, "result": {}}
 end
 """
 ROLES = {
     "client": SCRIPT,
-    "server": 'partner server 2025-11-25\ngoal opens · 打开 | - | -\n< {"id": "?a", "method": "initialize"}\nend\n',
+    "server": 'partner server 2025-11-25\ngoal opens · 打开\n< {"id": "?a", "method": "initialize"}\nend\n',
     "socket": SCRIPT.replace("client", "socket", 1),
     "http-client": SCRIPT.replace("client", "http-client", 1).replace("> {", "> POST {").replace("< {", "< 200 {"),
-    "http-server": 'partner http-server 2025-11-25\ngoal opens · 打开 | - | -\n< POST {"method": "ping"}\n> 202\nend\n',
+    "http-server": 'partner http-server 2025-11-25\ngoal opens · 打开\n< POST {"method": "ping"}\n> 202\nend\n',
 }
 in_each_role = pytest.mark.parametrize("role", sorted(ROLES))
 
@@ -429,7 +373,7 @@ def test_what_a_program_has_started_is_ended_too(tmp_path: Path) -> None:
     print('{{"jsonrpc": "2.0", "id": 2, "result": {{}}}}', flush=True)
     """
     verdict = played(tmp_path, "client", program, PATIENT)
-    assert verdict.missed == Goal("answers · 响应", ("-",), "-")
+    assert verdict.missed == "answers · 响应"
     assert verdict.why.startswith("id: expected 1, got 2")
     for number in map(int, numbers.read_text().split()):
         until(partial(is_gone, Path(f"/proc/{number}/stat")))
@@ -459,7 +403,7 @@ def test_differences_are_named_by_their_place() -> None:
     assert difference({"a": {"b": 1}}, {"a": {"b": "1"}}, kept) == 'a.b: expected 1, got "1"'
     assert difference({"a": [1, "?x"]}, {"a": [1, 3]}, kept) == "a[1]: expected 2, got 3"
     assert difference({"a": "*"}, {}, kept) == "a: expected anything, got nothing"
-    assert difference({"a": None}, {"a": 0}, kept) == "a: expected nothing, got 0"
+    assert difference({"a": None}, {"a": 0}, kept) == "a must not be there; it is 0"
     assert difference({"a": 1}, {"a": True}, kept) == "a: expected 1, got true"
 
 
@@ -617,3 +561,15 @@ def test_nothing_of_it_is_imported_by_others() -> None:
     code = "import sys, mcp_ref.cli; print([each for each in sys.modules if '.learn' in each or '.testing' in each])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+if __name__ == "__main__":  # python -m tests.cli.test_learn writes the sentences of the scripts again, from the notes
+    for exercise in map(Exercise, NUMBERS):
+        script = exercise.program.with_suffix(".txt")
+        text = re.sub(
+            r"^(! .* \| )(\S+) \| .*$",
+            lambda found: f"{found[1]}{found[2]} | {sentences()[found[2]]}",
+            script.read_text("utf-8"),
+            flags=re.M,
+        )
+        script.write_text(text, "utf-8")

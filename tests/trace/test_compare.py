@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from functools import cache
@@ -11,8 +12,8 @@ from itertools import combinations, pairwise
 import pytest
 
 from mcp_ref import cli
-from mcp_ref.revisions import REVISIONS
-from mcp_ref.trace.compare import FORMATS, UNSEEN, Change, compare
+from mcp_ref.revisions import REVISIONS, find_revision
+from mcp_ref.trace.compare import FORMATS, UNSEEN, Change, compare, explained
 
 ALL = tuple(REVISIONS)
 PARTS = ["methods", "members", "rules", "error codes", "headers", "deprecated", "sentences"]
@@ -159,6 +160,16 @@ def test_a_longer_way_brings_nothing_that_no_step_brings() -> None:
 def test_a_sentence_that_another_rule_decides_has_not_gone() -> None:
     gone = [change.was for change in changes("2025-11-25", "2026-07-28") if change.part == "sentences"]
     assert not [was for was in gone if "An elicitation has a `message`" in was]
+
+
+def test_each_rule_says_what_it_means(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in find_revision("2025-11-25")._fields[2:]:
+        change = explained(Change("rules", name, "no", "yes"))
+        assert re.fullmatch(rf"{name} \(\S.{{10,}}[^.]\): no -> yes", str(change)), change
+    assert cli.main(["diff", "2025-11-25", "2026-07-28"]) == 0
+    out = capsys.readouterr().out
+    assert "\n  sse_resumption (event streams can be resumed with `Last-Event-ID`): yes -> no\n" in out
+    assert explained(Change("headers", "GET", "", "x")) == Change("headers", "GET", "", "x")
 
 
 def test_a_revision_does_not_differ_from_itself(capsys: pytest.CaptureFixture[str]) -> None:

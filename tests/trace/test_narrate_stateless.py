@@ -44,6 +44,31 @@ def wide(*messages: tuple[str, Any]) -> list[str]:
 # -- what each message says
 
 
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_fall_back_to_a_session_says_why_and_on_which_page_it_stands(refused: bool) -> None:
+    refusal = [("receive", error(1, -32601))] * refused
+    opening = request(2, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={})
+    _, *told = wide(("send", asked(1, "server/discover")), *refusal, ("send", opening))
+    assert "falls back: server/discover has led to no revision so far, and a server of the session era" in told[-1]
+    assert "[2025-11-25/basic/lifecycle]" in told[-1] and "does not exist" not in told[-1]
+
+
+def test_an_answer_after_a_fall_back_stands_on_the_page_of_its_request() -> None:
+    opening = request(2, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={})
+    answer = response(1, resultType="complete", supportedVersions=["2026-07-28"], capabilities={})
+    assert "[2026-07-28/server/discover]" in wide(
+        ("send", asked(1, "server/discover")), ("send", opening), ("receive", answer)
+    )[-1]  # fmt: skip
+
+
+def test_a_page_that_has_no_room_beside_a_heading_stands_below_it() -> None:
+    narrator = Narrator(width=60)
+    for direction, message in (("send", asked(1, "server/discover")), ("receive", error(1, -32601))):
+        told = narrator.tell(event(direction, message)).splitlines()  # type: ignore[arg-type]
+    assert "error for 1: server/discover, after" in told[0] and "…" not in told[0]
+    assert told[1] == "[2026-07-28/server/discover]".rjust(60)
+
+
 def test_a_request_says_who_asks_in_full_once_and_then_that_it_is_the_same() -> None:
     first, second, third = wide(
         ("send", asked(1, "server/discover")),

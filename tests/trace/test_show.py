@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import socket
+import stat
 import subprocess
 import time
 from collections.abc import Iterator
@@ -60,6 +61,7 @@ def test_the_command_writes_one_file(tmp_path: Path) -> None:
     trace.write_text("".join(to_row(event) + "\n" for event in question_in_rounds()), "utf-8")
     assert main(["show", str(trace), "-o", str(target)]) == 0
     assert made(target.read_text("utf-8"))["name"] == "t.jsonl"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
 def test_a_row_names_its_tool_and_says_that_it_failed() -> None:
