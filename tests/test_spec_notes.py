@@ -369,6 +369,8 @@ def test_every_row_names_code_and_a_test_or_says_why_not(note: Note) -> None:
             wrong.append(f"{row}: code and a test are missing")
         if row.reason and (row.code or not row.reason.partition(":")[2].strip()):
             wrong.append(f"{row}: either code, or a reason")
+        if len(set(row.code + row.tests)) < len(row.code + row.tests):
+            wrong.append(f"{row}: names something twice")
         if row.level not in LEVELS or not row.asked:
             wrong.append(f"{row}: what is asked, or its level, is missing")
     assert not wrong, "\n".join(wrong)
