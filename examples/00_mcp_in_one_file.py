@@ -203,14 +203,14 @@ class Server:
 
 
 def write_message(pipe: IO[bytes], message: JsonObject) -> None:
-    # MUST NOT: contain a line break; in JSON text they are written as \n (basic/transports/stdio)
+    # A message MUST NOT contain a line break; JSON text writes them as \n (basic/transports/stdio)
     pipe.write(json.dumps(message).encode() + b"\n")
     pipe.flush()
 
 
 def serve(server: Server) -> None:
     output = sys.stdout.buffer
-    # MUST NOT: write to stdout what is not a message; what a tool prints goes to stderr (basic/transports/stdio)
+    # A server MUST NOT write to stdout what is no message; what a tool prints goes to stderr (basic/transports/stdio)
     sys.stdout = sys.stderr
     for line in sys.stdin.buffer:
         if (response := server.receive(line)) is not None:
@@ -281,7 +281,7 @@ class Client(AbstractContextManager["Client"]):
         # MUST: every request says its version and what its client can do (2026-07-28/basic/index#_meta)
         meta = {VERSION: STATELESS, CLIENT_INFO: self.info, CLIENT_CAPABILITIES: {}}
         params = {**(params or {}), **({"_meta": meta} if self.version == STATELESS else {})}
-        # MUST NOT: use an id twice (basic/index#requests)
+        # A client MUST NOT use an id twice (basic/index#requests)
         self.last_id += 1
         self.send({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params})
         end = time.monotonic() + timeout
@@ -289,8 +289,8 @@ class Client(AbstractContextManager["Client"]):
             try:
                 line = self.lines.get(timeout=max(0, end - time.monotonic()))
             except queue.Empty:
-                # MUST (before 2026-07-28 SHOULD): tell the server (basic/transports/stdio#cancellation); MUST NOT:
-                # cancel initialize (2025-11-25/basic/utilities/cancellation)
+                # MUST (before 2026-07-28 SHOULD): tell the server (basic/transports/stdio#cancellation); a client
+                # MUST NOT cancel `initialize` (2025-11-25/basic/utilities/cancellation)
                 if method != "initialize":
                     which = {"requestId": self.last_id, "reason": "timed out"}
                     self.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": which})

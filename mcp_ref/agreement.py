@@ -85,7 +85,7 @@ def declares(capabilities: JsonObject, path: str) -> bool:
 def undeclared(revision: Revision, capability: str, problem: str) -> Exception:
     """What to raise if a handler asks for something that its client did not declare, such as "elicitation.url": in the
     stateless era the refusal that says what to declare, for the client decides again with each request."""
-    # MUST NOT: a server asks for anything that the request's client did not declare (2026-07-28/basic/index#_meta)
+    # A server MUST NOT ask for anything that the request's client did not declare (2026-07-28/basic/index#_meta)
     return LocalProtocolError(problem) if revision.servers_send_requests else MissingClientCapability(capability)
 
 

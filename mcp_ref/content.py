@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 
+from mcp_ref.machinery.json_schema import is_uri
 from mcp_ref.machinery.shapes import Bounds, Format, Since
 from mcp_ref.messages import JsonObject
 from mcp_ref.types import Icons, Meta
@@ -171,7 +172,7 @@ _MIME_TYPE = re.compile(r"[^\s/;]+/[^\s/;]+(\s*;.*)?")
 
 
 def check_data(block: Any) -> None:
-    """Raise ValueError if the data of a content block is not base64, or its MIME type does not have the form of one.
+    """Raise ValueError if the data of a content block is not base64, or its MIME type or URI does not have that form.
 
     Args:
         block: one that has the members of its kind.
@@ -179,7 +180,9 @@ def check_data(block: Any) -> None:
     Spec: server/prompts#data-types
     """
     if block["type"] == "resource":
-        # MUST: an embedded resource holds either text or base64-encoded data (server/prompts#embedded-resources)
+        # MUST: an embedded resource has a valid URI, and text or base64 data (server/prompts#embedded-resources)
+        if not is_uri(block["resource"]["uri"]):
+            raise ValueError(f"{block['resource']['uri']!r} is not a URI")
         base64.b64decode(block["resource"].get("blob", ""), validate=True)
     elif block["type"] in ("image", "audio"):
         # MUST: image and audio data are base64, with a valid MIME type (server/prompts#image-content;

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-# MUST NOT: use -32020 to -32099 for anything but what the protocol defines them for
+# An implementation MUST NOT use -32020 to -32099 for anything but what the protocol defines them for
 # (2026-07-28/basic/index#error-codes)
 STATELESS_ERRORS: Final = frozenset({-32020, -32021, -32022})
 """The codes by which a client knows a server of the stateless era (2026-07-28/basic/index#error-codes)."""
@@ -67,8 +67,8 @@ class ErrorResponse(McpError):
     """The peer answered a request with a JSON-RPC error: its code, its short text, and whatever it added, or None."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
-        # MUST NOT: read a meaning into codes from -32000 to -32019, other than -32002: the code is passed on as a
-        # number (2026-07-28/basic/index#error-codes)
+        # A receiver MUST NOT read a meaning into codes from -32000 to -32019, other than -32002: the code is passed on
+        # as a number (2026-07-28/basic/index#error-codes)
         super().__init__(f"{message} ({code})")
         self.code, self.message, self.data = code, message, data
 

@@ -71,7 +71,7 @@ def request(request_id: RequestId, method: str, params: JsonObject | None) -> Js
 def notification(method: str, params: JsonObject | None) -> JsonObject:
     """A notification; `params` is left out when None."""
     if params is None:
-        # MUST NOT: a notification has an `id` (basic/index#notifications; basic/messages#notifications)
+        # A notification MUST NOT have an `id` (basic/index#notifications; basic/messages#notifications)
         return {"jsonrpc": "2.0", "method": method}
     return {"jsonrpc": "2.0", "method": method, "params": params}
 
@@ -145,7 +145,7 @@ def kind_of(message: Any) -> Kind:
         raise InvalidRequest("Invalid request: neither method nor result nor error")
     if message.get("jsonrpc") != "2.0":
         raise RemoteProtocolError('a response must say jsonrpc "2.0"')
-    # MUST NOT: a response has both a result and an error (basic/messages#responses)
+    # A response MUST NOT have both a result and an error (basic/messages#responses)
     if "result" in message and "error" in message:
         raise RemoteProtocolError("a response must have either a result or an error, and not both")
     if "result" in message:

@@ -267,7 +267,7 @@ class Peer:
         with self._lock:
             if self.closed is not None:
                 raise TransportClosed.before(self.closed)
-            # MUST NOT: a requestor uses an id again in the same session (basic/index#requests);
+            # A requestor MUST NOT use an id again in the same session (basic/index#requests);
             # so a call that brings answers has another id, too (2026-07-28/server/tools#input-required-tool-results)
             pending.id = self._next_id
             self._next_id += 1
@@ -340,7 +340,7 @@ class Peer:
             handle.detach(pending.cancelled)
         with self._lock:
             owned = self._pending.pop(pending.id, None) is not None
-        # MUST: cancel only a request that was issued and is still in progress; MUST NOT: cancel `initialize`
+        # MUST: cancel only a request that was issued and is still in progress; a client MUST NOT cancel `initialize`
         # (basic/utilities/cancellation#behavior-requirements)
         if not owned or not pending.sent or pending.method in UNCANCELLABLE:
             return
@@ -431,7 +431,7 @@ class Peer:
             problem = malformed
         except Refusal as refusal:
             if isinstance(message, dict) and "method" in message and "id" not in message:
-                # MUST NOT: a receiver answers a notification (basic/index#notifications)
+                # A receiver MUST NOT answer a notification (basic/index#notifications)
                 self.complain("ignored a malformed notification: %s", refusal)
             else:
                 self.refuse(messages.readable_id(message), refusal, reply, run, message)
@@ -456,7 +456,7 @@ class Peer:
     def _take_request(self, message: JsonObject, reply: Reply, run: RunJob) -> None:
         method, params = message["method"], message.get("params") or {}
         if not self.terms.takes_requests:
-            # MUST NOT: a server sends requests, or a client responses (2026-07-28/basic/patterns/index#;
+            # A server MUST NOT send requests, or a client responses (2026-07-28/basic/patterns/index#;
             # 2026-07-28/basic/transports/stdio#sending-messages)
             self.complain("ignored a request: servers send none in %s", self.terms.revision)
             return
@@ -536,7 +536,7 @@ class Peer:
             incoming = self.unanswered.get(request_id) if messages.is_id(request_id) else None
             # MUST: cope with a cancellation that arrives when the answer is already under way
             # (basic/utilities/cancellation#timing-considerations)
-            # MUST NOT: a client cancels `initialize` (basic/utilities/cancellation#behavior-requirements)
+            # A client MUST NOT cancel `initialize` (basic/utilities/cancellation#behavior-requirements)
             if incoming is not None and incoming.method not in UNCANCELLABLE:
                 del self.unanswered[incoming.id]
         if incoming is None or incoming.method in UNCANCELLABLE:
@@ -584,7 +584,7 @@ class Peer:
             owned = self.unanswered.get(incoming.id) is incoming
             if owned:
                 del self.unanswered[incoming.id]
-        # SHOULD NOT: answer a cancelled request (basic/utilities/cancellation#behavior-requirements)
+        # A receiver SHOULD NOT answer a cancelled request (basic/utilities/cancellation#behavior-requirements)
         if owned:
             if isinstance(result, Refusal):
                 response = messages.error(incoming.id, result)

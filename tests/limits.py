@@ -62,6 +62,8 @@ _BODIES = f"{_LIMITS}test_bodies_under_way_share_a_budget"
 _CONNECTIONS = "tests/machinery/test_http_server.py::test_there_are_so_many_connections"
 _SESSIONS = f"{_LIMITS}test_one_session_too_many_takes_the_place_of_the_longest_idle"
 _FLOOD = "tests/features/test_listening.py::test_over_http_a_flood_is_refused_by_its_status"
+_RATES = "tests/roles/server/test_server.py::test_a_flood_meets_the_rates_that_nobody_set_and_heavy_use_does_not"
+_QUESTIONS = "tests/client/test_elicitation.py::test_a_flood_of_questions_is_refused_without_any_setting"
 _TASKS = "tests/features/test_tasks.py::test_one_task_more_than_the_most_is_refused_and_expired_ones_are_forgotten"
 _KEPT = "tests/machinery/test_task_store.py::"
 _HOSTED = "tests/features/test_tasks.py::test_a_client_hosts_so_many_tasks_of_a_server_and_so_many_bytes"
@@ -89,8 +91,16 @@ MET: dict[str, list[Limit]] = {
               "dropped, and logged",
               ("tests/trace/test_record.py::test_what_callables_are_too_slow_for_is_lost_with_a_warning",)),
         Limit("clients and methods whose rates are remembered", "machinery.rates:MAX_BUCKETS",
-              "`rates` says how often each may come", "the quietest is forgotten; too often is `-32603`, or 429",
+              "", "the quietest is forgotten",
               ("tests/roles/server/test_stateless.py::test_the_rates_of_clients_that_went_away_are_forgotten",)),
+        Limit("calls, completions, log messages, reports of progress, or requests for tasks of one client at once",
+              "roles.server.server:DEFAULT_RATE.burst", "`rates`", "429; messages and reports are dropped", (_RATES,)),
+        Limit("those in a second, after that", "roles.server.server:DEFAULT_RATE.per_second", "`rates`",
+              "429; messages and reports are dropped", (_RATES,)),
+        Limit("times that a server may sample, or ask the user, at once", "roles.client.answers:DEFAULT_RATE.burst",
+              "`rates`", "429", (_QUESTIONS,)),
+        Limit("those in a second, after that", "roles.client.answers:DEFAULT_RATE.per_second", "`rates`", "429",
+              (_QUESTIONS,)),
     ],
     "A server on HTTP": [
         Limit("bytes of a request's body", f"{_SERVER}max_message", "`max_message`", "413",

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.test_where import Comment, all_comments
+from tests.test_where import Comment, all_comments, reads_wrong, said
 
 ROOT = Path(__file__).parent.parent
 NOTES = ROOT / "spec_notes"
@@ -144,7 +144,7 @@ def tables(note: Note) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for row in note.rows:
         places = ", ".join(f"`{place.removeprefix('mcp_ref/')}`" for place in row.code)
-        asked = f"**{row.level}** {row.asked}".replace("|", "\\|")
+        asked = said(row.level, row.asked).replace("|", "\\|")
         found.setdefault(row.heading, list(TABLE)).append(f"| {asked} | {places or row.reason} |")
     return found
 
@@ -430,6 +430,8 @@ def test_every_row_names_code_and_a_test_or_says_why_not(note: Note) -> None:
             wrong.append(f"{row}: code and a test are missing")
         if row.reason and (row.code or not row.reason.partition(":")[2].strip()):
             wrong.append(f"{row}: either code, or a reason")
+        if len(set(row.code + row.tests)) < len(row.code + row.tests):
+            wrong.append(f"{row}: names something twice")
         if row.level not in LEVELS or not row.asked:
             wrong.append(f"{row}: what is asked, or its level, is missing")
     assert not wrong, "\n".join(wrong)
@@ -444,6 +446,11 @@ POINTS_BACK = re.compile(
 @pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
 def test_every_row_can_be_read_alone(note: Note) -> None:
     assert not [f"{row}: {row.asked}" for row in note.rows if POINTS_BACK.match(row.asked) or row.asked[-1] not in ".)"]
+
+
+@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
+def test_a_prohibition_has_its_keyword_in_its_place(note: Note) -> None:
+    assert not [f"{row}: {row.asked}" for row in note.rows if reads_wrong(row.level, row.asked)]
 
 
 @pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)

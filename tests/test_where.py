@@ -1,7 +1,9 @@
 """spec_notes/where.md: from each sentence of the specification that a comment upholds to the line below it.
 
-It is made from the comments of the package of the form `# MUST: the sentence in our words (page#heading)`:
-`python -m tests.test_where --write`. The place in parentheses may begin with a revision; several are separated by `;`.
+It is made from the comments of the package of the form `# MUST: the sentence in our words (page#heading)`, and of the
+prohibitions, which say it as the specification does: `# A server MUST NOT answer a notification (page#heading)`.
+`python -m tests.test_where --write` makes it. The place in parentheses may begin with a revision; several are separated
+by `;`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,11 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "mcp_ref"
 WHERE = ROOT / "spec_notes" / "where.md"
 
-LEVEL = re.compile(r"(MUST NOT|MUST|SHOULD NOT|SHOULD|MAY):\s")
+PROHIBITIONS = ("MUST NOT", "SHOULD NOT")
+LEVEL = re.compile(
+    r"(MUST|SHOULD|MAY):\s|(?:^|(?<=[.;:)] ))(?=(?:(?![.;:)] ).)*\b(MUST NOT|SHOULD NOT)\b)",
+)
+"""Where a sentence begins: with its level, or with the clause that has the keyword of a prohibition."""
 PAGES = r"(?:basic|server|client|extensions|schema|changelog|JSON-RPC|RFC)"
 PLACE = re.compile(rf"\(((?:20\d\d-\d\d-\d\d/)?{PAGES}[^()]*)\)")
 HEAD = """# Where each sentence is upheld
@@ -66,14 +72,13 @@ def comments_of(path: Path) -> Iterator[Comment]:
     name = path.relative_to(ROOT).as_posix()
     number = 0
     while number < len(lines):
-        found = re.match(r"\s*# ?(.*)", lines[number])
-        if not found or not LEVEL.search(found[1]):
-            number += 1
-            continue
-        start, words = number, []
+        start, words = number, list[str]()
         while number < len(lines) and (more := re.match(r"\s*# ?(.*)", lines[number])):
             words.append(more[1])
             number += 1
+        number += not words
+        if not LEVEL.search(" ".join(words)):
+            continue
         inside = [owner for owner in owners if owner[0] <= number + 1 <= owner[1]]
         function = max(inside)[2] if inside else ""
         below = "\n".join(lines[number : number + 12])
@@ -92,8 +97,21 @@ def _sentences(text: str, file: str, function: str, line: int, below: str) -> It
             raise ValueError(f"{file}:{line}: no (page#heading) in {piece!r}")
         # What follows the place is a remark for whoever reads the code.
         sentence = piece[level.end() : inside.start() if inside else None].strip().rstrip(".;,: ")
+        sentence = sentence[:1].upper() + sentence[1:] if level[2] else sentence
         for place in places[1].split(";"):
-            yield Comment(place.strip(), level[1], sentence, file, function, line, below)
+            yield Comment(place.strip(), level[1] or level[2], sentence, file, function, line, below)
+
+
+def said(level: str, sentence: str) -> str:
+    """A sentence with its level, as a document shows it: a prohibition has its keyword in its place."""
+    return sentence.replace(level, f"**{level}**") if level in PROHIBITIONS else f"**{level}** {sentence}"
+
+
+def reads_wrong(level: str, sentence: str) -> bool:
+    """Whether a sentence does not say, read alone, what its level is: only a prohibition has a keyword, and one."""
+    found = re.findall(r"\b(?:MUST|SHOULD) NOT\b", sentence)
+    there = re.search(rf"^.*\S {level} [a-z]", sentence) if level in PROHIBITIONS else None
+    return found != ([level] if level in PROHIBITIONS else []) or (level in PROHIBITIONS and not there)
 
 
 @cache
@@ -121,7 +139,7 @@ def made() -> str:
         revision = re.match(r"20\d\d-\d\d-\d\d", each.place)
         shown = f"{section} ({revision[0]})".strip() if revision else section
         name = each.file.removeprefix("mcp_ref/")
-        sentence = f"**{each.level}** {each.sentence}".replace("|", "\\|")
+        sentence = said(each.level, each.sentence).replace("|", "\\|")
         link = f"[{name}](../{each.file}) `{each.function}`" if each.function else f"[{name}](../{each.file})"
         out.append(f"| {'' if shown == heading else shown} | {sentence} | {link} |")
         heading = shown
@@ -130,6 +148,24 @@ def made() -> str:
 
 def test_every_comment_that_upholds_a_sentence_names_its_page() -> None:
     assert len(all_comments()) > 150
+
+
+def test_a_prohibition_reads_as_the_specification_says_it() -> None:
+    assert not [each for each in all_comments() if reads_wrong(each.level, each.sentence)]
+
+
+def test_which_sentences_read_wrong() -> None:
+    assert not reads_wrong("MUST NOT", "A host MUST NOT assume that names are unique.")
+    assert not reads_wrong("MUST", "A request has an id.")
+    for sentence in (
+        "A host assumes that names are unique.",
+        "MUST NOT assume that names are unique.",
+        "MUST NOT: a host assumes that names are unique.",
+        "A host SHOULD NOT assume that names are unique.",
+        "A host MUST NOT assume that names are unique, and MUST NOT prefer one.",
+    ):
+        assert reads_wrong("MUST NOT", sentence), sentence
+    assert reads_wrong("MUST", "A host MUST NOT assume that names are unique.")
 
 
 def test_where_is_made_from_the_comments() -> None:

@@ -47,7 +47,7 @@ def request_batch(
         raise LocalProtocolError("a batch must not be empty")
     if len(calls) > MAX_BATCH:
         raise LocalProtocolError(f"a batch has at most {MAX_BATCH:,} messages")
-    # MUST NOT: `initialize` is part of a batch (2025-03-26/basic/lifecycle#initialization)
+    # `initialize` MUST NOT be part of a batch (2025-03-26/basic/lifecycle#initialization)
     if alone := UNCANCELLABLE & {method for method, _ in calls}:
         raise LocalProtocolError(f"{', '.join(alone)} must not be part of a batch")
     deadline = peer.begin_wait(options)
@@ -89,7 +89,7 @@ def take_batch(self: Any, batch: list[Any], reply: Reply, run: Any) -> None:
         method = message.get("method") if isinstance(message, dict) and "id" in message else None
         if isinstance(message, list):
             refusal = InvalidRequest("Invalid request: a message must be an object")
-        # MUST NOT: `initialize` is part of a batch (2025-03-26/basic/lifecycle#initialization). Nor is anything
+        # `initialize` MUST NOT be part of a batch (2025-03-26/basic/lifecycle#initialization). Nor is anything
         # stateless.
         elif isinstance(method, str) and (method in UNCANCELLABLE or is_stateless(method, message.get("params"))):
             refusal = InvalidRequest(f"Invalid request: {method} must not be part of a batch")

@@ -70,7 +70,7 @@ State = Literal["new", "asked", "answered", "agreed", "open"]
 TRANSITIONS: Final[dict[tuple[Role, State, str], State]] = {
     # -- the client's side
     ("client", "new", "send initialize"): "asked",
-    # SHOULD NOT: the client sends requests other than pings before the server has answered `initialize`
+    # The client SHOULD NOT send requests other than pings before the server has answered `initialize`
     # (basic/lifecycle#initialization)
     ("client", "asked", "send ping"): "asked",
     ("client", "asked", "receive ping"): "asked",
@@ -94,8 +94,8 @@ TRANSITIONS: Final[dict[tuple[Role, State, str], State]] = {
     ("server", "new", "receive notification"): "new",
     # MUST: `initialize` is the first interaction (basic/lifecycle#initialization)
     ("server", "new", "receive initialize"): "answered",
-    # SHOULD NOT: the server sends requests other than pings before `notifications/initialized`; log messages are
-    # allowed (basic/lifecycle#initialization)
+    # The server SHOULD NOT send requests other than pings before `notifications/initialized`; log messages are allowed
+    # (basic/lifecycle#initialization)
     ("server", "answered", "send ping"): "answered",
     ("server", "answered", "send notification"): "answered",
     ("server", "answered", "receive ping"): "answered",

@@ -36,7 +36,8 @@ def check_meta_key(key: str, reserved_label: Literal["none", "first", "second"])
     # MUST: a key of `_meta` is an optional prefix of dotted labels and a name (basic/index#_meta)
     if (match := _META_KEY.fullmatch(key)) is None:
         raise LocalProtocolError(f"_meta key {key!r} must be a name, with an optional prefix of dotted labels")
-    # MUST NOT: use a prefix that is reserved for the protocol (basic/index#_meta)
+    # An implementation MUST NOT assume anything about the prefixes that are the protocol's: users may set none
+    # (basic/index#_meta)
     labels = (match["prefix"] or "").split(".")
     kept = labels[:-1] if reserved_label == "first" else labels[1:2]
     if not {"modelcontextprotocol", "mcp"}.isdisjoint(kept):

@@ -660,8 +660,8 @@ class Rounds:
             self.questions[f"{_VISIT}-{number}"] = ("", request)
 
     def _check_asker(self, what: str) -> None:
-        # MUST NOT: send an `InputRequiredResult` for any request but `tools/call`, `prompts/get` and `resources/read`
-        # (basic/patterns/mrtr#supported-requests)
+        # A server MUST NOT send an `InputRequiredResult` for any request but `tools/call`, `prompts/get` and
+        # `resources/read` (basic/patterns/mrtr#supported-requests)
         if self._method not in MAY_ASK:
             raise LocalProtocolError(
                 f"{self._method} cannot ask its client for {what}: in {self._revision} only the handlers of "
@@ -673,7 +673,7 @@ class Rounds:
             raise InputNeeded("another question of this request is still unanswered")
 
     def _check_declared(self, request: JsonObject) -> None:
-        # MUST NOT: put questions into `inputRequests` that the client did not declare in this request's
+        # A server MUST NOT put questions into `inputRequests` that the client did not declare in this request's
         # `clientCapabilities` (basic/patterns/mrtr#server-requirements-basic-workflow)
         missing = missing_capability(request, self._capabilities, self._revision)
         if missing is not None:
@@ -806,7 +806,7 @@ def retry_params(params: JsonObject | None, result: JsonObject, responses: JsonO
     again = {key: value for key, value in (params or {}).items() if key not in ("inputResponses", "requestState")}
     if responses:
         again["inputResponses"] = responses
-    # MUST: echo the exact `requestState` of the result; MUST NOT: send a `requestState` if the result had none
+    # MUST: echo the exact `requestState` of the result; a client MUST NOT send a `requestState` if the result had none
     # (basic/patterns/mrtr#client-requirements-basic-workflow)
     if "requestState" in result:
         again["requestState"] = result["requestState"]

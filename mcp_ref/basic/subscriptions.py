@@ -188,7 +188,8 @@ class Subscription:
         Never blocks. Nothing happens once the subscription has ended or is gone.
         """
         params = params or {}
-        # MUST NOT: send a notification that the client did not ask for (basic/patterns/subscriptions#opening-a-stream)
+        # A server MUST NOT send a notification that the client did not ask for
+        # (basic/patterns/subscriptions#opening-a-stream)
         wanted: object
         if about is not None:
             wanted = about if about in self.also else None

@@ -353,7 +353,7 @@ def lifetime(asked: TaskMetadata, default: float | None) -> float | None:
 
 def tasks_get(tasks: Tasks, owner: str | None, params: TaskRequestParams) -> GetTaskResult:
     """Answer `tasks/get` with the state of a task. Raises: InvalidParams: the owner has no such task."""
-    # SHOULD NOT: `related-task` in the answer, which has the id (basic/utilities/tasks#related-task-metadata)
+    # An answer to `tasks/get` SHOULD NOT have `related-task` (basic/utilities/tasks#related-task-metadata)
     return cast(GetTaskResult, shown(tasks.find(params["taskId"], owner), tasks))
 
 

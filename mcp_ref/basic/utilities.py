@@ -39,7 +39,7 @@ def ping(self: Caller, **options: Unpack[Options]) -> None:
 
 # -- cancellation -----------------------------------------------------------------------------------------------------
 
-# MUST NOT: clients cancel their `initialize` request (basic/utilities/cancellation#behavior-requirements)
+# A client MUST NOT cancel its `initialize` request (basic/utilities/cancellation#behavior-requirements)
 UNCANCELLABLE = frozenset({"initialize"})
 """To give it up, the transport is closed."""
 

@@ -186,7 +186,7 @@ def _told(verdict: Any) -> Iterator[str]:
     """The first sentence that was broken, and the first goal that was not reached."""
     said, missed = say("it said:  ", "它说的："), verdict.missed
     for finding in verdict.findings[:1]:
-        yield f"{finding.level}: {finding.says}\n    {finding.ids[0]}"
+        yield f"{finding.says if ' NOT ' in finding.says else f'{finding.level}: {finding.says}'}\n    {finding.ids[0]}"
         yield f"    {said}{as_text(finding.message)[:200]}"
         yield f"    {say('expected: ', '应为：')}{finding.expected}"
     if missed is not None:

@@ -255,7 +255,7 @@ def check_mode(self: Caller, mode: str) -> None:
     # A client that declared no elicitation at all is the business of `request`.
     if "elicitation" not in self.peer_capabilities:
         return
-    # MUST NOT: send an `elicitation/create` with a mode that the client does not support
+    # A server MUST NOT send an `elicitation/create` with a mode that the client does not support
     # (client/elicitation#capabilities)
     if mode not in modes_of(self.peer_capabilities, self.revision):
         problem = f"the client has no elicitation mode {mode!r} in {self.revision}"
@@ -517,7 +517,7 @@ def url_elicitation(message: str, url: str, elicitation_id: str | None = None) -
     from uuid import uuid4
 
     problem = _url_problem(url)
-    # MUST NOT: put the user's credentials into a URL to visit (client/elicitation#safe-url-handling)
+    # A server MUST NOT put the user's credentials into a URL to visit (client/elicitation#safe-url-handling)
     if problem is None and "@" in _parts(url).netloc:
         problem = "a URL with a user or a password in it"
     if problem is not None:
@@ -719,8 +719,8 @@ def visit(handlers: Elicitors, ctx: Asked | Client, params: ElicitRequestURLPara
         handlers.visits[name] = True
     action: Any = None
     try:
-        # MUST NOT: open the URL, or fetch anything of it, without the user's consent; MUST: show the user the whole URL
-        # (client/elicitation#safe-url-handling)
+        # A client MUST NOT open the URL, or fetch anything of it, without the user's consent; MUST: show the user the
+        # whole URL (client/elicitation#safe-url-handling)
         returned: Any = call(cast(UrlHandler, handlers.url), ctx, url, params["message"], _parts(url).hostname)
         actions = {True: "accept", False: "decline", None: "cancel"}
         action = returned.get("action") if isinstance(returned, dict) else actions.get(returned)

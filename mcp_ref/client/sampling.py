@@ -262,12 +262,13 @@ def sample_request(
     if "tools" in params or "toolChoice" in params:
         if not revision.sampling_tools:
             raise LocalProtocolError(f"sampling has no tools in {revision}")
-        # MUST NOT: send tools to a client that did not declare `sampling.tools` (client/sampling#tools-in-sampling)
+        # A server MUST NOT send tools to a client that did not declare `sampling.tools`
+        # (client/sampling#tools-in-sampling)
         if "tools" not in declared:
             raise undeclared(revision, "sampling.tools", "the client did not declare `sampling.tools`")
     if revision.sampling_tools and params.get("includeContext", "none") != "none":
         warn_deprecated('includeContext "thisServer" or "allServers"', revision)
-        # SHOULD NOT: use includeContext without the client's `sampling.context`; so it is sent, and logged
+        # A server SHOULD NOT use includeContext without the client's `sampling.context`; so it is sent, and logged
         # (client/sampling#capabilities)
         if "context" not in declared:
             log.warning("includeContext %r for a client without `sampling.context`", params["includeContext"])
@@ -362,7 +363,7 @@ def sampling_create_message(
         raise LocalProtocolError("a sample handler must return reply(content, model=...), which names the model")
     content = returned["content"]
     message = {"role": "assistant", **returned, "content": text(content) if isinstance(content, str) else content}
-    # MUST NOT: use tools if `toolChoice` is "none" (client/sampling#tool-choice-modes)
+    # A model MUST NOT use tools if `toolChoice` is "none" (client/sampling#tool-choice-modes)
     if params.get("toolChoice", {}).get("mode") == "none" and of_type(message, "tool_use"):
         raise LocalProtocolError("the sample handler's message uses tools, which the request does not allow")
     return cast(CreateMessageResult, message)

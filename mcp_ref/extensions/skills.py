@@ -340,7 +340,7 @@ class Skills:
                 resources.append({"uri": self._uri(each), "digest": digest, "size": len(content)})
             elif isinstance(text, bytes):
                 problems.append(f"{path}: a skill of files cannot hold the dynamic {each}")
-        # SHOULD NOT: serve a skill beyond the limits (2026-07-28/extensions/skills#limits)
+        # A server SHOULD NOT serve a skill beyond the limits (2026-07-28/extensions/skills#limits)
         if len(own) > MAX_FILES or sum(each["size"] for each in resources) > MAX_BYTES:
             problems.append(f"{path}: a skill has at most {MAX_FILES} files and {MAX_BYTES >> 20} MiB")
         head: Any = {}
@@ -518,7 +518,7 @@ def read_directory(self: Client, uri: str, **options: Unpack[Options]) -> list[R
     Raises: LocalProtocolError: the server did not declare `directoryRead`; ErrorResponse: there is no such directory.
     Spec: 2026-07-28/extensions/skills#reading-directories
     """
-    # MUST NOT: ask for a directory unless the server declared `directoryRead: true`
+    # A client MUST NOT ask for a directory unless the server declared `directoryRead: true`
     # (2026-07-28/extensions/skills#capability-negotiation)
     if (self.peer_capabilities.get("extensions") or {}).get(NAME, {}).get("directoryRead") is not True:
         raise LocalProtocolError("the server did not declare directoryRead for skills")
@@ -541,7 +541,7 @@ def check_skill(skill: Any) -> Skill:
             raise SkillMismatch(reason, uri, problem)
 
     try:
-        # MUST NOT: load an entry whose `resources` are neither a list nor "dynamic"
+        # A host MUST NOT load an entry whose `resources` are neither a list nor "dynamic"
         # (2026-07-28/extensions/skills#resources)
         _check(skill, "skill")
     except SchemaMismatch as mismatch:
@@ -626,7 +626,7 @@ def _verified(skill: Skill, uri: str, listed: SkillResource | None, contents: li
         data = contents_bytes(contents[0])
     except (RemoteProtocolError, ValueError) as problem:
         raise SkillMismatch("digest", uri, f"it cannot be decoded: {problem}") from None
-    # MUST: verify what is read against size and digest; MUST NOT: use it if they differ
+    # MUST: verify what is read against size and digest; a host MUST NOT use it if they differ
     # (2026-07-28/extensions/skills#verification-on-read)
     if len(data) != (listed["size"] if listed else min(len(data), MAX_BYTES)):
         raise SkillMismatch("size" if listed else "limit", uri, f"it has {len(data)} bytes, which it must not have")

@@ -146,7 +146,7 @@ def created(record: JsonObject, tasks: Tasks) -> JsonObject:
 
 
 def _state(record: JsonObject, tasks: Tasks) -> JsonObject:
-    # MUST NOT: `failed` for anything but a JSON-RPC error; MUST: whatever has a result is `completed`
+    # A task MUST NOT be `failed` for anything but a JSON-RPC error; MUST: whatever has a result is `completed`
     # (2026-07-28/extensions/tasks#task-status, #task-execution-errors)
     return cast(JsonObject, page.shown(record, tasks, errors_fail=False, milliseconds="Ms"))
 

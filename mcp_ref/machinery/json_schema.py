@@ -340,7 +340,7 @@ def _parts(schema: Any, dialect: str) -> list[Any]:
             except (Unresolvable, LookupError, ValueError, TypeError, AttributeError):
                 found = None
             if found is None or not isinstance(found.contents, dict | bool):
-                # MUST NOT: fetch what a `$ref` to the network names (basic/index#ref-resolution)
+                # An implementation MUST NOT fetch what a `$ref` to the network names (basic/index#ref-resolution)
                 # SHOULD: reject a schema whose reference leads nowhere (basic/index#ref-resolution)
                 raise SchemaRefused(f"refers to {reference!r}, which is not a schema inside it; nothing is fetched")
             todo.append((found.contents, found.resolver))

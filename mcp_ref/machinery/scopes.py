@@ -16,7 +16,8 @@ def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
     for scope in scopes:
         if not re.fullmatch(r"[\x21\x23-\x5b\x5d-\x7e]+", scope):
             raise ValueError(f"{scope!r} cannot be a scope")
-        # SHOULD NOT: `offline_access` in a challenge, or in `scopes_supported` (basic/authorization#refresh-tokens)
+        # A server SHOULD NOT put `offline_access` into a challenge or `scopes_supported`
+        # (basic/authorization#refresh-tokens)
         if scope == "offline_access":
             raise ValueError("offline_access is between a client and the authorization server: no operation needs it")
     return tuple(dict.fromkeys(scopes))

@@ -262,7 +262,7 @@ def prompts_get(ctx: Context, params: GetPromptRequestParams) -> GetPromptResult
     # MUST: validate all prompt outputs (server/prompts#security)
     checker(GetPromptResult, ctx.revision)(result, "result")
     for message in result["messages"]:
-        # MUST: the content of a prompt is valid: base64, a MIME type, a resource with text or blob
+        # MUST: the content of a prompt is valid: base64, a MIME type, a resource with a URI and text or blob
         # (server/prompts#image-content, #audio-content, #embedded-resources)
         check_data(message["content"])
     return result

@@ -493,7 +493,7 @@ def read_resource(self: Caller, uri: str, **options: Unpack[Options]) -> ReadRes
 
     Returns: the whole result: `contents` holds entries with `uri` and either `text` or base64 in `blob`, as they came;
         `contents_bytes` decodes one.
-    Raises: ErrorResponse: a resource that does not exist is -32002 or, from 2026-07-28 on, -32602.
+    Raises: ErrorResponse: a resource that does not exist is -32602, or -32002 as before 2026-07-28; take both for it.
     Spec: server/resources#reading-resources
     """
     return cast(ReadResourceResult, self.request("resources/read", {"uri": uri}, options))

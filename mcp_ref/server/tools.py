@@ -220,7 +220,7 @@ def tool(
             raise TypeError(f'{function!r} has no name of its own: write @server.tool("name")')
         # SHOULD: a tool name has 1 to 128 letters, digits, "_", "-" and "."; others are logged
         # (server/tools#tool-names)
-        # SHOULD NOT: a tool name has spaces, commas or other special characters (server/tools#tool-names)
+        # A tool name SHOULD NOT have spaces, commas or other special characters (server/tools#tool-names)
         if not _NAME.fullmatch(known_as):
             log.warning("the tool name %r may not work everywhere: it is not 1 to 128 of A-Z a-z 0-9 _ - .", known_as)
         handler = inspect_handler(function, self.context_type)

@@ -24,6 +24,7 @@ from tests import test_spec_notes
 from tests.cli.programs import PROGRAMS, Program
 from tests.features.conftest import until
 from tests.slow import slow_but
+from tests.test_where import PROHIBITIONS
 
 ROOT = Path(__file__).parent.parent.parent
 Capture = pytest.CaptureFixture[str]
@@ -218,7 +219,7 @@ def test_an_exercise_wants_the_standard_library_alone(number: int) -> None:
 def sentences() -> dict[str, str]:
     """The level and the words of each sentence, by its id."""
     return {
-        each: f"{row.level}: {row.asked}"
+        each: row.asked if row.level in PROHIBITIONS else f"{row.level}: {row.asked}"
         for path in sorted(test_spec_notes.NOTES.rglob("*.md"), reverse=True) if path.with_suffix(".jsonl").exists()
         for row in reversed(test_spec_notes.read_note(path).rows) for each in row.ids
     }  # fmt: skip

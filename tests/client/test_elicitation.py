@@ -74,9 +74,11 @@ def test_a_flood_of_questions_is_refused_without_any_setting() -> None:
     answers = Answers(None, None, lambda message, schema: None, None, None)
     rate = DEFAULT_RATES["elicitation/create"]
     question = Incoming(1, "elicitation/create", {"message": "Who?", "requestedSchema": FORM}, Reply())
-    # No time passes, in which some of the places would come back.
-    answers._limits._clock = lambda: 0.0
-    for _ in range(rate.burst):
-        answers(FakeClient(BOTH), question)  # type: ignore[arg-type]
-    with pytest.raises(RateLimited, match="Too many"):
-        answers(FakeClient(BOTH), question)  # type: ignore[arg-type]
+    now = [0.0]
+    answers._limits._clock = lambda: now[0]
+    for number in (rate.burst, rate.per_second):
+        for _ in range(int(number)):
+            answers(FakeClient(BOTH), question)  # type: ignore[arg-type]
+        with pytest.raises(RateLimited, match="Too many"):
+            answers(FakeClient(BOTH), question)  # type: ignore[arg-type]
+        now[0] += 1

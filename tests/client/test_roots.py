@@ -19,9 +19,10 @@ def listed(source: Any) -> list[str]:
 
 
 def test_a_root_of_another_scheme_is_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    server = FakeServer({"roots": [{"uri": "https://example.com/"}, {"uri": "file:///work"}]})
+    others = [{"uri": "https://example.com/"}, {"uri": "sftp:///work"}]
+    server = FakeServer({"roots": [*others, {"uri": "file:///work"}]})
     assert roots.roots(server) == [{"uri": "file:///work"}]
-    assert "1 roots" in caplog.text
+    assert "2 roots" in caplog.text
 
 
 def test_path_of_a_root_is_percent_decoded() -> None:
@@ -76,6 +77,7 @@ def test_a_path_becomes_an_absolute_percent_encoded_uri(tmp_path: Path, monkeypa
     "entry",
     [
         "https://example.com/",
+        "sftp:///work",
         "file:///a/../b",
         "file://host/a",
         "file:///a?b",

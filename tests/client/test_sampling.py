@@ -43,7 +43,7 @@ def params(**more: Any) -> Any:
 
 def test_sampling_has_a_rate_without_any_setting() -> None:
     rate = DEFAULT_RATES["sampling/createMessage"]
-    assert 0 < rate.per_second <= 1_000 and 0 < rate.burst <= 10_000
+    assert 0 < rate.per_second <= 100 and 0 < rate.burst <= 2_000
 
 
 def test_context_for_a_client_without_it_is_sent_and_logged(caplog: pytest.LogCaptureFixture) -> None:

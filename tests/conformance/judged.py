@@ -29,6 +29,7 @@ from mcp_ref.trace.check import check
 from mcp_ref.trace.record import Recorder, TraceEvent, read_trace
 from mcp_ref.trace.rulebook import Finding
 from tests.conformance.suite import ENVIRONMENT, HERE, NODE, PATIENCE, ROOT, SUITE, serving
+from tests.test_where import PROHIBITIONS, said
 
 WITHIN = 240.0
 AT_ONCE = 4  # clients; the suite starts those of all scenarios
@@ -171,7 +172,8 @@ def table(found: Iterable[Found]) -> list[str]:
     """A line for each sentence that a scenario breaks, and who."""
     told = {}
     for revision, scenario, finding in found:
-        sentence = f"{finding.blame}: **{finding.level}** {finding.says.replace('|', chr(92) + '|')}"
+        level = next((each for each in PROHIBITIONS if each in finding.says), finding.level)
+        sentence = f"{finding.blame}: {said(level, finding.says).replace('|', chr(92) + '|')}"
         ids = " ".join(f"`{each.removeprefix(revision + '/')}`" for each in finding.ids)
         told[revision, scenario, finding.rule] = f"| {revision} | {scenario} | {sentence} | {ids} |"
     return [told[each] for each in sorted(told)]

@@ -99,10 +99,13 @@ def test_what_cannot_be_completed_is_32602(server: Server, name: str, ref: Any, 
         ({"argument": None}, "params.argument"),
         ({"ref": {"type": "ref/tool", "name": "plan"}}, "params.ref"),
         ({"ref": {"type": "ref/prompt"}}, "params.ref.name"),
+        ({"ref": ...}, "params.ref"),
+        ({"argument": ...}, "params.argument"),
     ],
 )
 def test_params_that_do_not_fit_are_32602_naming_the_path(server: Server, name: str, change: Any, path: str) -> None:
-    params = {"ref": prompt_ref("plan"), "argument": {"name": "city", "value": ""}} | change
+    whole = {"ref": prompt_ref("plan"), "argument": {"name": "city", "value": ""}} | change
+    params = {name: value for name, value in whole.items() if value is not ...}
     with open_server(server, name) as wire:
         error = wire.request(1, "completion/complete", params)["error"]
     assert error["code"] == -32602

@@ -160,7 +160,7 @@ def test_a_server_that_dies_in_the_middle_of_a_line_is_seen_to() -> None:
     child = between(sys.executable, "-c", "import os; os.write(1, b'{\"half'); os._exit(3)")
     out, err = child.communicate(timeout=PATIENCE)
     assert (out, child.returncode) == (b'{"half', 3)
-    assert b"A server writes nothing to its standard output that is not a message." in err
+    assert b"A server MUST NOT write anything to its standard output that is not a message." in err
 
 
 def test_what_a_server_wrote_last_waits_for_a_client_that_is_slow() -> None:

@@ -23,6 +23,7 @@ from mcp_ref.trace.rules import seen
 from mcp_ref.trace.rules.seen import RULES
 from tests.slow import examples
 from tests.test_spec_notes import NOTES, SPEC, notes
+from tests.test_where import PROHIBITIONS, reads_wrong
 from tests.trace.rules import SENTENCES, rows
 from tests.trace.rules import made as sentences_made
 from tests.trace.seeds import Seed, authorization_seeds, hint_seeds, http_seeds, resumed, seeds, skill_seeds, task_seeds
@@ -134,6 +135,17 @@ def test_every_rule_is_named_in_the_notes_and_every_name_is_a_rule() -> None:
 def test_every_sentence_of_a_rule_has_a_row_in_a_note() -> None:
     noted = {each for note in notes() for row in note.rows for each in row.ids}
     assert not [each for row in rows() for each in row["ids"] if each not in noted]
+
+
+def test_a_rule_says_a_prohibition_as_the_specification_does() -> None:
+    levels = {each: row.level for note in notes() for row in note.rows for each in row.ids}
+    for row in (each for each in rows() if "says" in each):
+        here = {levels[each] for each in row["ids"]}
+        forbidden = [level for level in PROHIBITIONS if level in here]
+        said = [level for level in PROHIBITIONS if level in row["says"]]
+        # What forbids and asks may be said either way.
+        assert said == forbidden or (not said and here > set(forbidden)), row
+        assert not any(reads_wrong(level, row["says"]) for level in said), row
 
 
 def sentences_with_a_rule() -> set[str]:
@@ -271,7 +283,7 @@ def test_a_hint_silences_nothing_and_is_shown_on_request_only(told: Told) -> Non
     assert known(list(check(made))) == ["schema"]
     code, text = told(made, "--strict")
     assert code == 3 and "HINT" not in text
-    assert "HINT, server: A form does not ask for passwords" in told(made, "--hints")[1]
+    assert "HINT, server: A form MUST NOT ask for passwords" in told(made, "--hints")[1]
 
 
 def test_a_finding_in_an_unknown_revision_says_so_and_names_all_that_have_the_sentence() -> None:

@@ -306,7 +306,7 @@ class Grant:
 
     def for_url(self, url: str) -> TokenKeeper:
         """The keeper of the token for one server URL. All clients and threads share it."""
-        # MUST NOT: send a server a token that was issued for another server (basic/authorization#token-handling)
+        # A client MUST NOT send a server a token that was issued for another one (basic/authorization#token-handling)
         return self._keepers.setdefault(url, TokenKeeper(self, url))
 
     def preferred(self) -> list[str]:
@@ -646,8 +646,8 @@ class OAuth(Grant):
     def _fixed(self, found: Discovered) -> Registered | None:
         """The identity that needs no registration; None: this client has to register itself."""
         if (given := self._given) is not None:
-            # MUST NOT: use credentials at another authorization server than the one that issued them; SHOULD: report an
-            # error if credentials that were registered beforehand no longer fit
+            # A client MUST NOT use credentials at another authorization server than the one that issued them; SHOULD:
+            # report an error if credentials that were registered beforehand no longer fit
             # (basic/authorization/client-registration#authorization-server-binding)
             bound = self._bound(given)
             if bound is not None and bound != found.issuer:

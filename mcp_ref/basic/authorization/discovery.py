@@ -163,7 +163,7 @@ def issuer_metadata(
     for address in metadata_urls(issuer, openid=openid):
         if (document := fetcher.document(_SERVER, address, named_by)) is not None:
             metadata: AuthorizationServerMetadata = checked(_SERVER, address, AuthorizationServerMetadata, document)
-            # MUST NOT: use metadata whose `issuer` differs, as text, from the one that was asked for
+            # A client MUST NOT use metadata whose `issuer` differs, as text, from the one that was asked for
             # (basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery)
             if metadata["issuer"] == issuer:
                 return metadata

@@ -67,7 +67,7 @@ class Token(NamedTuple):
 
     def headers(self) -> dict[str, str]:
         """The header that carries the token in each request."""
-        # MUST: send the token in the Authorization header; MUST NOT: send it in the query of a URL
+        # MUST: send the token in the Authorization header; a token MUST NOT stand in the query of a URL
         # (basic/authorization#token-requirements)
         return {"Authorization": f"{self.kind} {self.access}"}
 
@@ -174,8 +174,8 @@ class AuthorizationRequest:
             raise AuthorizationError("the browser came back without the state that it was sent with")
         if twice := [name for name in ("code", "iss", "error") if len(answer.get(name, [])) > 1]:
             raise AuthorizationError(f"the browser came back with more than one {twice[0]}")
-        # MUST: compare `iss` as text before the code is sent anywhere; MUST NOT: act on or show an error whose `iss` is
-        # wrong (basic/authorization#authorization-response-validation)
+        # MUST: compare `iss` as text before the code is sent anywhere; a client MUST NOT act on or show an error whose
+        # `iss` is wrong (basic/authorization#authorization-response-validation)
         issuer = answer.get("iss", [None])[0]
         promised = self._found.metadata.get("authorization_response_iss_parameter_supported", False)
         if issuer is None and promised:

@@ -45,8 +45,9 @@ class StdioTransport(LineTransport):
 
     name = "stdio"
 
-    # MUST NOT: a message contains embedded newlines (basic/transports#stdio; basic/transports/stdio#)
-    # MUST NOT: a client writes anything else to the server's stdin (basic/transports#stdio; basic/transports/stdio#)
+    # A message MUST NOT contain embedded newlines (basic/transports#stdio; basic/transports/stdio#)
+    # A client MUST NOT write anything but messages to the server's stdin
+    # (basic/transports#stdio; basic/transports/stdio#)
     encode = staticmethod(messages.encode)
 
 
@@ -88,8 +89,8 @@ class StdioServerTransport(StdioTransport):
             self._give_back.callback(os.close, self._read_fd)
             return
         try:
-            # MUST NOT: the server writes anything to its stdout that is not a valid MCP message; MAY: it writes to
-            # stderr for logging, where all that is printed goes (basic/transports#stdio; basic/transports/stdio#)
+            # The server MUST NOT write anything to its stdout that is not a valid MCP message; MAY: it writes to stderr
+            # for logging, where all that is printed goes (basic/transports#stdio; basic/transports/stdio#)
             streams = StandardStreams()
         except OSError as problem:
             raise TransportClosed(f"standard in or standard out is not open: {problem}") from None
@@ -181,7 +182,7 @@ class StdioClientTransport(StdioTransport):
         if callable(self._stderr):
             self._stderr(line)
         else:
-            # SHOULD NOT: assume that output on stderr means an error; hence INFO (basic/transports#stdio)
+            # A client SHOULD NOT assume that output on stderr means an error; hence INFO (basic/transports#stdio)
             log.info("%s", line)
 
     def _note(self, *noted: Any) -> None:
@@ -197,7 +198,8 @@ class StdioClientTransport(StdioTransport):
 
     def _skips(self, line: bytes) -> bool:
         self._note("receive", line)
-        # The server broke a MUST NOT (basic/transports#stdio), but a stray print is no reason to end the session.
+        # The server wrote what is no message (basic/transports#stdio), but a stray print is no reason to end the
+        # session.
         level, self._noise = logging.DEBUG if self._noise else logging.WARNING, True
         log.log(level, "%s printed %r, which is not a message", self._server, str(line[:200], "utf-8", "replace"))
         return True

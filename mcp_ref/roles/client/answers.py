@@ -29,10 +29,12 @@ from mcp_ref.messages import JsonObject
 if TYPE_CHECKING:
     from mcp_ref.roles.client.session import Conversation
 
+DEFAULT_RATE: Final = Rate(per_second=100, burst=2_000)
+"""More than a user or a model can answer; a program that answers for them meets it in a loop without end."""
 DEFAULT_RATES: Final[Mapping[str, Rate]] = MappingProxyType(
-    dict.fromkeys(("sampling/createMessage", "elicitation/create"), Rate(per_second=1_000, burst=10_000))
+    dict.fromkeys(("sampling/createMessage", "elicitation/create"), DEFAULT_RATE)
 )
-"""How often a server may ask. Generous: only a flood meets these limits."""
+"""How often a server may ask."""
 
 MAX_PAUSE: Final = 300.0
 """Seconds for which the time limit of a call stands still while the user answers a question of the server."""

@@ -274,7 +274,7 @@ class Client:
         try:
             self.connection.open()
         except BaseException:
-            # MUST NOT: cancel initialize; so the transport is closed
+            # A client MUST NOT cancel `initialize`; so the transport is closed
             # (basic/utilities/cancellation#behavior-requirements)
             self.close()
             raise
@@ -367,7 +367,7 @@ class Client:
     def cache(self) -> CacheView | None:
         """The kept results of this server; None until there is one, and without `cache`."""
         kept = ResultCache() if self._cache is True else self._cache
-        # MUST NOT: share a private result across authorization contexts; each client counts as one, and each login
+        # A private result MUST NOT be shared across authorization contexts; each client counts as one, and each login
         # (server/utilities/caching#cache-scope-field)
         server = repr(server_key(self.target, whole=True) or os.urandom(16).hex())
         return kept.for_(server, config.owner_of(self.target)) if isinstance(kept, ResultCache) else None
@@ -441,7 +441,7 @@ class Client:
             # MUST: the next round is a new request, with another id
             # (basic/patterns/mrtr#client-requirements-basic-workflow)
             asked = rounds.next_round(session, asked, result, options.get("cancel"), deadline)
-            # MUST NOT: keep a result that depends on inputResponses (server/utilities/caching#cache-key)
+            # A client MUST NOT keep a result that depends on inputResponses (server/utilities/caching#cache-key)
             cacheable = None
         # 5. The result, for now and for later.
         if cache is not None and cacheable is not None:

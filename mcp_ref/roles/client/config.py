@@ -119,8 +119,8 @@ def authorized(target: Any, auth: Any, revisions: tuple[Revision, ...]) -> tuple
     """
     from mcp_ref.basic.authorization.client import bind
 
-    # SHOULD NOT: follow the pages of authorization over stdio; credentials come from the environment there
-    # (basic/authorization#protocol-requirements)
+    # An implementation SHOULD NOT follow the pages of authorization over stdio; credentials come from the environment
+    # there (basic/authorization#protocol-requirements)
     if not isinstance(target, Url):
         raise ValueError("auth= is for servers at a URL; others take credentials from their environment")
     bound = bind(auth, target.url, revisions)

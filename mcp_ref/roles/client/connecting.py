@@ -365,7 +365,7 @@ def check_era(problem: McpError, revisions: tuple[Revision, ...], over_http: boo
 def says_session_era(problem: McpError, over_http: bool) -> bool:
     """Whether what a probe came to shows a server of the session era."""
     if isinstance(problem, ErrorResponse):
-        # MUST NOT: depend on one specific error code (basic/transports/stdio#backward-compatibility)
+        # The fall-back MUST NOT depend on one specific error code (basic/transports/stdio#backward-compatibility)
         return names_older_versions(problem) or problem.code not in STATELESS_ERRORS
     if isinstance(problem, HttpStatusError):
         return 400 <= problem.status < 500 and problem.status not in ABOUT_THE_CLIENT

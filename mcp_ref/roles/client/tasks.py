@@ -152,7 +152,7 @@ class Follower(Answers):
         # 2. 2025-11-25: the client decides, within what the server and the tool allow.
         if not client.revision.tasks:
             raise LocalProtocolError(f"{client.revision} has no tasks")
-        # MUST NOT: call a tool as a task of a server that does not declare `tasks.requests.tools.call`, or one
+        # A client MUST NOT call a tool as a task of a server that does not declare `tasks.requests.tools.call`, or one
         # without `taskSupport` (basic/utilities/tasks#tool-level-negotiation)
         declared = options.get("undeclared") or declares(client.server_capabilities, "tasks.requests.tools.call")
         if not declared:

@@ -70,7 +70,7 @@ class Shelf:
     declared = (SKILLS,)
 
     def __init__(self) -> None:
-        # MUST: keep server and URI together; MUST NOT: find anything by the URI alone
+        # MUST: keep server and URI together; a host MUST NOT find anything of a skill by its URI alone
         # (2026-07-28/extensions/skills#skill-uris)
         self.held: dict[tuple[str, str], Held] = {}
         self.seen: Latest[tuple[str, str], tuple[str, str]] = Latest(10_000)
@@ -134,7 +134,7 @@ def skills(self: Host) -> list[Listed]:
             state = "new" if held is None else "loaded" if held.now == now else "changed"
             rows.append(Listed(_name(hosted.name, uri), hosted.name, each, state))
     for row in rows:
-        # SHOULD: tell the user of names that meet; MUST NOT: silently prefer one
+        # SHOULD: tell the user of names that meet; a host MUST NOT silently prefer one skill of a name
         # (2026-07-28/extensions/skills#security-considerations, #names)
         for other in _alike(self, row.name, row.definition):
             _notice(self, self.servers[row.server], f"the skill {row.name} calls itself the same as {other}")
@@ -191,7 +191,8 @@ def _take(self: Host, hosted: Hosted, uri: str, path: str, held: Skill | None, o
             file, listed = find_file(skill, path)
             # The same bytes under another frontmatter are verified again.
             key = (hosted.bound, file, cast(Any, listed)["digest"], fingerprint(skill["frontmatter"]))
-            # SHOULD: keep what was verified; MUST NOT: read ahead (2026-07-28/extensions/skills#lazy-retrieval)
+            # SHOULD: keep what was verified; a host MUST NOT read files ahead of need
+            # (2026-07-28/extensions/skills#lazy-retrieval)
             data = shelf.files.get(key)
             if data is None:
                 data = hosted.ask("read_skill", skill, path, options=options, safe=True)
@@ -230,7 +231,7 @@ def _entry(self: Host, hosted: Hosted, uri: str, options: Options) -> Skill:
     skill = hosted.ask("get_skill", uri, options={**options, "cached": False}, safe=True)
     _seen(self, hosted, skill)
     try:
-        # MUST NOT: load an entry that is not valid (2026-07-28/extensions/skills#resources)
+        # A host MUST NOT load an entry that is not valid (2026-07-28/extensions/skills#resources)
         if check_skill(skill)["resources"] == "dynamic":
             # MAY: decline a skill without digests (2026-07-28/extensions/skills#resources)
             raise SkillMismatch("dynamic", uri, "it has no digests, so nobody can consent to its contents")
@@ -247,7 +248,7 @@ def _approved(self: Host, hosted: Hosted, skill: Skill, known: Skill, options: O
     if held is None or held.now != now:
         shown: JsonObject = {} if known == skill else {"has changed": difference(known, skill)}
         _shelf(self).seen[hosted.bound, uri] = name, head["name"]
-        # MUST NOT: honour what would widen permissions: nothing here reads it
+        # A host MUST NOT honour what would widen permissions: nothing here reads it
         # (2026-07-28/extensions/skills#security-considerations)
         warnings = [f"{each} is ignored: {head[each]}" for each in sorted(head.keys() - _DESCRIBES)]
         warnings += [f"another skill calls itself the same: {other}" for other in _alike(self, name, skill)]

@@ -151,7 +151,7 @@ class Context(utilities.HandlerContext):
         A session says nothing of who uses it: whoever has its id has its state. What belongs to a user needs
         `authenticate`. Spec: client/elicitation#statefulness
         """
-        # MUST NOT: state of a user hangs on the id of a session alone (2025-11-25/client/elicitation#statefulness)
+        # A user's state MUST NOT hang on the id of a session alone (2025-11-25/client/elicitation#statefulness)
         owner = self.incoming.owner
         return owner or self.conversation.session_key
 

@@ -69,10 +69,10 @@ _LIMITED: Final = (
     # SHOULD: rate limits on task operations (basic/utilities/tasks#task-isolation-and-access-control)
     *("tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"),
 )
-DEFAULT_RATES: Final[Mapping[str, Rate]] = MappingProxyType(
-    {method: Rate(per_second=50_000, burst=50_000) for method in _LIMITED}
-)
-"""Per conversation. Generous: only a flood meets them. Give `rates=` to set your own."""
+DEFAULT_RATE: Final = Rate(per_second=5_000, burst=50_000)
+"""Per client and method: a burst as fast as a server can answer passes; what goes on like that is a flood."""
+DEFAULT_RATES: Final[Mapping[str, Rate]] = MappingProxyType(dict.fromkeys(_LIMITED, DEFAULT_RATE))
+"""What has a rate without any setting. Give `rates=` to set your own."""
 
 ANSWERS: Final[dict[str, Handler]] = {
     "server/discover": server_discover,

@@ -126,7 +126,7 @@ class Conversation:
                 raise InternalError(f"The user must visit a page first, which {revision} cannot ask for") from None
             raise
         except Refusal as refusal:
-            # MUST NOT: send an error code that is reserved, or one that was given up, such as -32002 and -32042
+            # A server MUST NOT send an error code that is reserved, or one that was given up, such as -32002 and -32042
             # (2026-07-28/basic/index#error-codes)
             if (code := _REPLACED_CODES[revision.era].get(refusal.code)) is None:
                 raise
@@ -356,8 +356,8 @@ class StatelessAnswerer:
             # SHOULD: a server without the session era names its versions to a client that sends `initialize`
             # (basic/versioning#backward-compatibility-with-initialization-based-versions)
             raise UnsupportedVersion(str(params.get("protocolVersion", "")), spoken)
-        # MUST NOT: take the version, the capabilities or who asks from an earlier request or from the connection
-        # (basic/index#statelessness)
+        # A server MUST NOT take the version, the capabilities or who asks from an earlier request or from the
+        # connection (basic/index#statelessness)
         envelope = read_envelope(params)
         if mirrored is not None:
             mirrored.check(method, params, envelope.version)
@@ -446,7 +446,7 @@ class Call(Conversation):
         try:
             result = handler(Context(self, incoming), params)
         except UrlElicitationRequired as required:
-            # MUST NOT: send -32042 in this revision: the visits that it names become questions
+            # A server MUST NOT send -32042 in this revision: the visits that it names become questions
             # (basic/index#error-codes)
             self._asking().ask_urls(required.data["elicitations"])
             result = {}
@@ -469,7 +469,7 @@ class Call(Conversation):
 
     def ask(self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming) -> JsonObject:
         """The answer to a question, if it has come; else the run ends here, and the client is asked."""
-        # MUST NOT: a server sends requests: what it asks travels in `inputRequests` of a result (basic/patterns/index#;
+        # A server MUST NOT send requests: what it asks travels in `inputRequests` of a result (basic/patterns/index#;
         # basic/patterns/mrtr#; basic/transports/stdio#receiving-messages)
         return self._asking().ask(method, params)
 
@@ -495,11 +495,11 @@ class Call(Conversation):
         rule = self.terms.notified[method]
         # MUST: the notifications on the stream of a reply relate to its request
         # (basic/transports/streamable-http#receiving-messages)
-        # MUST NOT: a server sends `notifications/cancelled` for anything but a subscription
+        # A server MUST NOT send `notifications/cancelled` for anything but a subscription
         # (basic/patterns/cancellation#)
         if method in METHODS and method not in _OF_A_REQUEST:
             raise LocalProtocolError(f"{method} does not belong to a request: it is sent only on subscriptions")
-        # MUST NOT: send `notifications/message` for a request that names no `logLevel`
+        # A server MUST NOT send `notifications/message` for a request that names no `logLevel`
         # (server/utilities/logging#per-request-log-level)
         if method == "notifications/message" and self.log_level is None:
             return

@@ -88,7 +88,7 @@ class ServerTasks:
         """
         # MUST: a server that supports tasks declares `tasks` (basic/utilities/tasks#capabilities)
         declared: JsonObject = {"cancel": {}, "requests": {"tools": {"call": {}}}}
-        # SHOULD NOT: declare `tasks.list` where requestors cannot be told apart
+        # A receiver that cannot tell requestors apart SHOULD NOT declare `tasks.list`
         # (basic/utilities/tasks#task-isolation-and-access-control)
         return declared if owner is None else {"list": {}, **declared}
 
@@ -101,8 +101,9 @@ class ServerTasks:
         entry: tools.ToolEntry | None = ctx.server.registries["tools"].get(params["name"])
         rule = None if entry is None else entry.task
         asked = params.get("task") if ctx.revision.tasks else None
-        # MUST NOT: answer with a task if this request does not declare the extension; a client that declares only the
-        # `tasks` of 2025-11-25 does not (2026-07-28/extensions/tasks#capability-negotiation, #backward-compatibility)
+        # A server MUST NOT answer with a task if this request does not declare the extension; a client that declares
+        # only the `tasks` of 2025-11-25 does not (2026-07-28/extensions/tasks#capability-negotiation,
+        # #backward-compatibility)
         follows = asked is not None or NAME in (ctx.peer_capabilities.get("extensions") or {})
         if entry is not None and asked is not None and rule is None:
             # SHOULD: -32601 if a tool without `taskSupport` is called as a task
@@ -152,7 +153,7 @@ class ServerTasks:
                 raise run.outcome
             return run.outcome
         call.known = True
-        # 3. The task is in the store: MUST NOT: answer before `tasks/get` would find it
+        # 3. The task is in the store: a server MUST NOT answer before `tasks/get` would find it
         # (2026-07-28/extensions/tasks#task-creation)
         # MUST: a task begins as `working` (basic/utilities/tasks#task-status-lifecycle)
         if isinstance(call.origin, Session):
@@ -264,7 +265,7 @@ class TaskCall(Conversation):
         self.task = run = TaskRun(among.tasks, seed, self._work, self._tell)
 
         def given_up() -> bool:
-            # MUST NOT: take `notifications/cancelled`, or the end of a stream, for the end of a task
+            # A receiver MUST NOT take `notifications/cancelled`, or the end of a stream, for the end of a task
             # (2025-11-25/basic/utilities/cancellation#behavior-requirements)
             return run.id is None and incoming.cancelled
 
@@ -353,7 +354,7 @@ class TaskCall(Conversation):
     def _note(self, method: str, params: JsonObject) -> None:
         """Keep, of what a handler says in the stateless era, what can be looked at."""
         if method == "notifications/progress" and params.get("message"):
-            # MUST NOT: send progress of a task where its state is pushed; it has none in this design
+            # A server MUST NOT send progress of a task where its state is pushed; it has none in this design
             # (2026-07-28/extensions/tasks#task-status-notifications)
             self.task.status(params["message"])
         elif method == "notifications/message":

@@ -115,7 +115,8 @@ def key_of(method: str, params: JsonObject | None) -> str | None:
     Spec: server/utilities/caching#cache-key
     """
     affecting = {name: value for name, value in (params or {}).items() if name != "_meta"}
-    # MUST NOT: keep the result of a retry with inputResponses or requestState (server/utilities/caching#cache-key)
+    # A client MUST NOT keep the result of a retry with inputResponses or requestState
+    # (server/utilities/caching#cache-key)
     if method not in CACHEABLE or "inputResponses" in affecting or "requestState" in affecting:
         return None
     try:
@@ -257,7 +258,7 @@ class CacheView:
 
     def get(self, method: str, params: JsonObject | None) -> JsonObject | None:
         """The result kept for a request, as a new object; None if none is fresh."""
-        # MUST NOT: serve a result for another method or other parameters (server/utilities/caching#cache-key)
+        # A client MUST NOT serve a result for another method or other parameters (server/utilities/caching#cache-key)
         key = key_of(method, params)
         text = None if key is None else self._cache._find(self._slots(key))
         return None if text is None else messages.decode(text)
@@ -284,7 +285,7 @@ class CacheView:
         """
         private, public = slots = self._slots(request.key)
         # MAY: give a public result to anybody (server/utilities/caching#cache-scope-field)
-        # MUST NOT: share a private result across authorization contexts; each client counts as one
+        # A private result MUST NOT be shared across authorization contexts; each client counts as one
         # (server/utilities/caching#cache-scope-field)
         slot = public if result.get("cacheScope") == "public" else private
         expires = self._cache._clock() + seconds_fresh(result)

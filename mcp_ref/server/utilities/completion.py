@@ -231,7 +231,7 @@ def completion_complete(ctx: Context, params: CompleteRequestParams) -> Complete
         given.setdefault("total", len(values))
     elif len(taken) <= MAX_VALUES:
         given.setdefault("total", len(taken))
-    # MUST NOT: a `completion/complete` is answered with more than 100 values (schema CompleteResult)
+    # A server MUST NOT answer a `completion/complete` with more than 100 values (schema CompleteResult)
     given["values"] = taken[:MAX_VALUES]
     if len(taken) > MAX_VALUES:
         given["hasMore"] = True

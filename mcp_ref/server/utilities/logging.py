@@ -78,7 +78,7 @@ def log(self: Context, level: LoggingLevel, data: Any, logger: str | None = None
     Blocks: until it is written.
     Spec: server/utilities/logging#log-message-notifications
     """
-    # SHOULD NOT: use log messages in new programs (2026-07-28/server/utilities/logging)
+    # New programs SHOULD NOT use log messages (2026-07-28/server/utilities/logging)
     warn_deprecated("logging", self.revision)
     params = _message(level, data, logger)
     if _is_wanted(level, self.conversation):
@@ -115,7 +115,7 @@ def _check_level(level: str) -> None:
 
 def _is_wanted(level: LoggingLevel, listener: ServerConversation) -> bool:
     if listener.log_level is None:
-        # MUST NOT: send log messages for a request that names no level
+        # A server MUST NOT send log messages for a request that names no level
         # (2026-07-28/server/utilities/logging#per-request-log-level)
         return listener.terms.revision.era == "session"
     return LEVELS.index(level) >= LEVELS.index(listener.log_level)

@@ -120,7 +120,7 @@ def walk(self: Caller, method: str, field: str, options: Options, about: JsonObj
     deadlines = {name: Deadline(given[name]) for name in bounded}
     entries: list[Any] = []
     cursor, seen, started_over = None, set[str](), False
-    # MUST NOT: rely on a page size; the server decides it (server/utilities/pagination#pagination-model)
+    # A client MUST NOT rely on a page size; the server decides it (server/utilities/pagination#pagination-model)
     for _ in range(MAX_PAGES):
         left = {name: deadline.check(f"while listing with {method}") for name, deadline in deadlines.items()}
         try:
@@ -135,7 +135,8 @@ def walk(self: Caller, method: str, field: str, options: Options, about: JsonObj
         entries.extend(result[field])
         cursor = result.get("nextCursor")
         # SHOULD: take a missing nextCursor for the end (server/utilities/pagination#implementation-guidelines)
-        # MUST NOT: take an empty string for the end (2026-07-28/server/utilities/pagination#implementation-guidelines)
+        # A client MUST NOT take an empty string for the end
+        # (2026-07-28/server/utilities/pagination#implementation-guidelines)
         if cursor is None:
             return entries
         if cursor in seen:

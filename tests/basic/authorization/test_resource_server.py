@@ -199,6 +199,18 @@ def test_all_the_scopes_of_an_operation_are_in_one_challenge() -> None:
         assert server.ask(called("ADD"), "ada").json["error"]["code"] == -32602
 
 
+def test_the_body_of_a_refusal_has_its_status_for_a_code() -> None:
+    def verify(token: str) -> Principal:
+        if token == "later":
+            raise OSError("no route")
+        return principal("ada", "basic")
+
+    with guarded(verify, scopes=["basic"]) as server:
+        for token, status in (("a,b", 400), (None, 401), ("ada", 403), ("later", 503)):
+            answer = server.ask(called("add"), token)
+            assert (answer.status, answer.json["error"]["code"]) == (status, status)
+
+
 def test_nothing_of_a_batch_runs_if_one_entry_lacks_a_scope() -> None:
     served, ran = notes(revisions=["2025-03-26"])
     with guarded(Tokens(ada=principal()), served) as server:

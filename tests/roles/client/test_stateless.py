@@ -117,10 +117,13 @@ def test_each_round_is_a_request_of_its_own_with_the_answers_and_the_state_as_it
         wire.answer(third["id"], needs(""))
         fourth = wire.receive()
         assert "inputResponses" not in fourth["params"] and fourth["params"]["requestState"] == ""
-        wire.answer(fourth["id"], DONE)
+        wire.answer(fourth["id"], needs(" ä\n=="))
+        fifth = wire.receive()
+        assert fifth["params"]["requestState"] == " ä\n=="
+        wire.answer(fifth["id"], DONE)
         assert call.outcome() == DONE
-    assert len({request["id"] for request in (first, second, third, fourth)}) == 4
-    for request in (second, third, fourth):
+    assert len({request["id"] for request in (first, second, third, fourth, fifth)}) == 5
+    for request in (second, third, fourth, fifth):
         assert (request["method"], request["params"]["name"]) == ("tools/call", "t")
         assert request["params"]["arguments"] == {"a": 1}
         assert request["params"]["_meta"] == first["params"]["_meta"]

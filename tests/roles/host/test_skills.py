@@ -175,6 +175,13 @@ def test_skills_of_two_servers_with_one_uri_stay_apart(place: Place) -> None:
     assert any("calls itself the same: one/acme/refunds" in each for each in place.user.asked[1].warnings)
 
 
+def test_digests_that_were_consented_to_at_one_server_open_nothing_at_another(place: Place) -> None:
+    with closing(place.host(one=Shady(), two=Shady())) as host:
+        for name in ("one", "two"):
+            host.load_skill(name, REFUNDS)
+    assert [question.subject for question in place.user.asked] == ["one/acme/refunds", "two/acme/refunds"]
+
+
 def test_names_that_meet_on_one_server_are_both_listed_by_their_paths_and_told_once() -> None:
     place = Place(True)
     with closing(place.host(shop=Shady("a/refunds", "b/refunds"))) as host:

@@ -14,11 +14,12 @@ import pytest
 
 from mcp_ref import Client, Context, LocalProtocolError, Server, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.machinery.rates import Rate
+from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
-from mcp_ref.roles.server.server import DEFAULT_RATES
+from mcp_ref.roles.server.server import DEFAULT_RATE, DEFAULT_RATES
 from mcp_ref.server.utilities.completion import prompt_ref
 from tests.eras import open_server
+from tests.support.clock import Clock
 from tests.wire import PATIENCE, at_once, opened, to_server
 
 NAMES = list(REVISIONS)
@@ -225,8 +226,25 @@ def limited() -> Server:
     "method", ["tools/call", "completion/complete", "notifications/message", "notifications/progress"]
 )
 def test_what_can_flood_has_a_rate_without_any_setting(method: str) -> None:
-    rate = Server("s").limits.rates[method]
-    assert 0 < rate.per_second <= 50_000 and 0 < rate.burst <= 50_000
+    assert Server("s").limits.rates[method] is DEFAULT_RATE
+
+
+def test_a_flood_meets_the_rates_that_nobody_set_and_heavy_use_does_not() -> None:
+    clock = Clock(0.0)
+    limits = RateLimits(DEFAULT_RATES, clock)
+
+    def calls(number: int, per_second: int) -> bool:
+        """Whether so many calls pass, the last of them too."""
+        for _ in range(number // 1_000):
+            waits = [limits.take("a client", "tools/call") for _ in range(1_000)]
+            clock.now += 1_000 / per_second
+        return not waits[-1]
+
+    assert calls(40_000, per_second=25_000), "as a benchmark does"
+    assert calls(100_000, per_second=5_000), "for a while"
+    assert not calls(100_000, per_second=20_000)
+    clock.now += 10
+    assert calls(50_000, per_second=100_000) and not calls(10_000, per_second=100_000)
 
 
 @pytest.mark.parametrize("name", NAMES)

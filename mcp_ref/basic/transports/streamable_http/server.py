@@ -395,7 +395,7 @@ class SessionEra:
             last, revision = request.headers.get("last-event-id"), session.conversation.terms.revision
             # MUST: a GET is answered with an event stream, or with 405
             # (basic/transports#listening-for-messages-from-the-server)
-            # MUST NOT: send responses on it, unless it resumes a stream that had a request
+            # A server MUST NOT send responses on the stream of a GET, unless it resumes a stream that had a request
             # (basic/transports#listening-for-messages-from-the-server)
             if last is None or not revision.sse_resumption:
                 stream = session.new_stream(standing=True)
@@ -403,8 +403,8 @@ class SessionEra:
             else:
                 name, number = numbers_of(last) or ("", 0)
                 found = session.stream(name)
-                # MAY: honour `Last-Event-ID`, and replay what was sent after that event; MUST NOT: replay what was sent
-                # on another stream (basic/transports#resumability-and-redelivery)
+                # MAY: honour `Last-Event-ID`, and replay what was sent after that event; a server MUST NOT replay what
+                # was sent on another stream (basic/transports#resumability-and-redelivery)
                 if found is None or not found.attach(reply, number):
                     raise HttpRefusal(400, "The events after this Last-Event-ID are not kept")
                 stream = found
@@ -606,7 +606,7 @@ class StatelessEra:
         if incoming.reason is None:
             incoming.finish(answer, Deadline(None))
         else:
-            # MUST NOT: send anything more for a request that was given up
+            # A server MUST NOT send anything more for a request that was given up
             # (basic/transports/streamable-http#cancellation)
             exchange.reply.abort()
 

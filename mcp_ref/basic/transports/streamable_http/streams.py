@@ -214,7 +214,8 @@ class EventStream:
                 if self._ended:
                     self._end_locked()
             except OSError as problem:
-                # SHOULD NOT: take a disconnection for a cancellation (basic/transports#sending-messages-to-the-server)
+                # A server SHOULD NOT take a disconnection for a cancellation
+                # (basic/transports#sending-messages-to-the-server)
                 log.debug("the client of stream %s has hung up already: %s", self.name, problem)
                 self._detach_locked()
             return True

@@ -78,7 +78,7 @@ class ModernFront:
         changed = {**usual, **{name.replace("_", "-"): value for name, value in headers.items()}}
         kept = {name: value for name, value in changed.items() if value is not None}
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
-        self.endpoint(HttpRequest(verb, "/mcp", kept, body), reply)
+        self.endpoint(HttpRequest(verb, "/mcp", kept, body, gone=lambda: reply.hung_up), reply)
         return reply
 
     def start(self, message: Any, reply: ListReply | None = None, **options: Any) -> tuple[ListReply, threading.Thread]:

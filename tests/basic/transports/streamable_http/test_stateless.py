@@ -258,6 +258,31 @@ def test_a_client_that_breaks_off_within_a_stream_gets_no_more(
     assert caplog.text == "", "a client may leave at any time, which is not a failure of the tool"
 
 
+@pytest.mark.parametrize("ends", ["stops", "goes on"])
+def test_a_handler_is_told_that_its_client_has_hung_up_and_nothing_more_is_sent(server: Server, ends: str) -> None:
+    reply, told = ListReply(), list[str]()
+
+    @server.tool()
+    def late(ctx: Context) -> str:
+        ctx.check_cancelled()
+        ctx.progress(1)
+        # What is written now would still go out.
+        reply.hung_up = True
+        try:
+            ctx.check_cancelled()
+        except RequestCancelled as problem:
+            told.append(str(problem))
+            if ends == "stops":
+                raise
+        return "done"
+
+    with ModernFront(server) as front:
+        front.ask(with_token(called("late")), reply)
+    assert told == ["the client has hung up"]
+    assert [each["method"] for each in reply.messages] == ["notifications/progress"]
+    assert reply.broken, "the connection is closed"
+
+
 # -- subscriptions ------------------------------------------------------------------------------------------------
 
 
