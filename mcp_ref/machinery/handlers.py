@@ -28,7 +28,8 @@ under `Args:` in the docstring, in Google's style.
 | `A | B`, `Optional[A]` | `anyOf` | what the first fitting arm makes of it, in the order written |
 | `Literal`, `Enum` | `enum` of the values | the value, the member |
 | dataclass, `TypedDict` | object, closed; recursive ones in `$defs` | an instance, a dict |
-| `datetime`, `date`, `time`, `UUID`, `Path` | string, with `format` | an instance |
+| `datetime`, `date`, `UUID` | string, with `format` | an instance |
+| `time`, whose offset may be missing; `Path` | string, with a `pattern`; string | an instance |
 | `Annotated[T, "text"]` | T with that `description` | as T |
 | `Annotated[T, Ge(1)]`, `Annotated[T, Field(ge=1)]` | T with that bound | as T |
 
@@ -394,26 +395,32 @@ _ARRAYS: Final[dict[Any, Callable[[list[Any]], Any]]] = dict.fromkeys((list, Seq
 _ARRAYS.update({tuple: tuple, set: set, frozenset: frozenset, AbstractSet: frozenset})
 
 
+_CLOCK: Final = r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)?$"
+"""A time of day. The format `time` would need an offset, which a time of Python seldom has."""
+
+
 @functools.cache
-def _library_shapes() -> dict[Any, shapes.Scalar]:
+def _library_shapes() -> dict[Any, Shape]:
     """The single values whose classes come from modules that a start should not load (7 ms) if no hint names them."""
     from datetime import date, datetime, time
     from pathlib import Path
     from uuid import UUID
 
-    def of(kind: str, example: str, make: Callable[[str], Any]) -> shapes.Scalar:
+    def of(kind: str, example: str, make: Callable[[str], Any]) -> Shape:
         def read(text: str) -> Any:
-            if not FORMATS[kind](text):
+            if not (FORMATS[kind](text) if kind in FORMATS else re.fullmatch(_CLOCK[:-1], text, re.ASCII)):
                 raise ValueError(f"expected a string of the format {kind}, such as {example}, got {shortened(text)}")
             # A leap second has the format, and is not a datetime.
             return make(text)
 
-        return shapes.Scalar("string", format=kind, make=read)
+        if kind in FORMATS:
+            return shapes.Scalar("string", format=kind, make=read)
+        return shapes.Described(shapes.Scalar("string", make=read), {"pattern": _CLOCK}, None)
 
     return {
         datetime: of("date-time", "2025-11-25T10:15:00Z", lambda text: datetime.fromisoformat(text.upper())),
         date: of("date", "2025-11-25", date.fromisoformat),
-        time: of("time", "10:15:00Z", lambda text: time.fromisoformat(text.upper())),
+        time: of("time", "10:15 or 10:15:00Z", lambda text: time.fromisoformat(text.upper())),
         UUID: of("uuid", "123e4567-e89b-12d3-a456-426614174000", UUID),
         Path: shapes.Scalar("string", make=Path),
     }

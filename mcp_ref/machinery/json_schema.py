@@ -11,6 +11,7 @@ library jsonschema is imported with the first schema that is prepared (30 ms tha
 
 Dialects: 2020-12, which is also the default, 2019-09, draft-07, draft-06 and draft-04. One schema has one dialect.
 Nothing is ever fetched: a reference must lead to a place in the same schema, or to a metaschema of a dialect above.
+`format` is an annotation, as it is by default in 2020-12: the formats below are for forms, and for hints of our own.
 
 Bounds, because a schema may come from a stranger: the depth, the parts and the text of a schema, the length of a
 `pattern`, and the work of one check, which every keyword counts for; also its deadline is looked at. One thing stays
@@ -132,9 +133,9 @@ def is_regex(value: str) -> bool:
     return True
 
 
-_ALL = (is_date, is_date_time, is_email, is_ipv4, is_ipv6, is_regex, is_time, is_uri, is_uri_reference, is_uuid)
+_ALL = (is_date, is_date_time, is_email, is_uri, is_uuid)
 FORMATS: Final = {check.__name__.removeprefix("is_").replace("_", "-"): check for check in _ALL}
-"""By the name in `format`. They say nothing about values that are not strings."""
+"""By the name in `format`: those of forms, and of hints."""
 
 # -- schemas ------------------------------------------------------------------------------------------------------
 
@@ -301,7 +302,7 @@ def _compiled(schema: Any) -> Any:
     library = getattr(jsonschema, DIALECTS[dialect])
     try:
         # MUST: a schema is valid in its dialect (basic/index#schema-validation)
-        library.check_schema(schema, format_checker=_format_checker("regex"))
+        library.check_schema(schema, format_checker=_pattern_checker())
     except jsonschema.SchemaError as exc:
         raise SchemaRefused(f"is not valid in its dialect {dialect}: {_text(exc)}") from None
     for part in _parts(schema, dialect):
@@ -311,7 +312,7 @@ def _compiled(schema: Any) -> Any:
         for keyword in ("unevaluatedItems", "unevaluatedProperties"):
             if keyword in part:
                 part[keyword] = part.pop(keyword)
-    return _extended(library)(schema, registry=Registry(), format_checker=_format_checker(*FORMATS))
+    return _extended(library)(schema, registry=Registry())
 
 
 def _parts(schema: Any, dialect: str) -> list[Any]:
@@ -374,7 +375,7 @@ def _extended(library: Any) -> Any:
         return check
 
     extend: Callable[..., Any] = validators.extend
-    keywords = {**library.VALIDATORS, "uniqueItems": _unique_items}
+    keywords = {**library.VALIDATORS, "uniqueItems": _unique_items, "multipleOf": _multiple_of}
     return extend(library, {name: counted(name, keyword) for name, keyword in keywords.items()})
 
 
@@ -384,6 +385,19 @@ def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> An
 
     if unique and isinstance(instance, list) and len(set(map(_hashable, instance))) < len(instance):
         yield ValidationError("has non-unique elements")
+
+
+def _multiple_of(validator: Any, divisor: Any, instance: Any, schema: Any) -> Any:
+    """The keyword `multipleOf` of the decimal fractions that JSON writes; the library divides the nearest binary ones."""
+    from fractions import Fraction
+
+    from jsonschema import ValidationError
+
+    if validator.is_type(instance, "number"):
+        # An int as it is: its text may be too long. The exponent of a float is short.
+        dividend, by = (Fraction(each if isinstance(each, int) else repr(each)) for each in (instance, divisor))
+        if dividend % by:
+            yield ValidationError(f"{instance!r} is not a multiple of {divisor!r}")
 
 
 def _hashable(value: Any) -> Any:
@@ -399,15 +413,12 @@ def _hashable(value: Any) -> Any:
 
 
 @functools.cache
-def _format_checker(*names: str) -> Any:
+def _pattern_checker() -> Any:
+    """Checks the patterns in a schema, by the format that its metaschema gives them."""
     from jsonschema import FormatChecker
 
-    def checked(has_format: Callable[[str], bool]) -> Callable[[Any], bool]:
-        return lambda value: not isinstance(value, str) or has_format(value)
-
     checker = FormatChecker(formats=())
-    for name in names:
-        checker.checks(name)(checked(FORMATS[name]))
+    checker.checks("regex")(lambda value: not isinstance(value, str) or is_regex(value))
     return checker
 
 

@@ -7,7 +7,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, Optional, TypedDict
@@ -18,7 +18,7 @@ import pytest
 
 from mcp_ref.content import ContentBlock, TextContent
 from mcp_ref.machinery.checking import SchemaMismatch
-from mcp_ref.machinery.handlers import inspect_handler, json_arguments, json_result, to_json
+from mcp_ref.machinery.handlers import _CLOCK, inspect_handler, json_arguments, json_result, to_json
 
 
 class Context:
@@ -204,7 +204,18 @@ HINTS: list[tuple[Any, dict[str, Any], list[tuple[Any, Any]], list[Any]]] = [
         ["2025-11-25T10:00:00", "x", 5],
     ),
     (date, {"type": "string", "format": "date"}, [("2025-11-25", date(2025, 11, 25))], ["25.11.2025"]),
-    (time, {"type": "string", "format": "time"}, [("10:00:00Z", time(10, tzinfo=UTC))], ["10 o'clock"]),
+    (
+        time,
+        {"type": "string", "pattern": _CLOCK},
+        [
+            ("10:00:00Z", time(10, tzinfo=UTC)),
+            ("10:15", time(10, 15)),
+            ("10:15:00.5", time(10, 15, 0, 500_000)),
+            ("10:15z", time(10, 15, tzinfo=UTC)),
+            ("23:00+05:30", time(23, tzinfo=timezone(timedelta(minutes=330)))),
+        ],
+        ["10 o'clock", "24:00", "10:60", "10", "1015", "T10:15", "10:15:00.1234567", "٢٠:15", "10:15:61"],
+    ),
     (
         UUID,
         {"type": "string", "format": "uuid"},
@@ -496,6 +507,13 @@ def test_a_recursive_dataclass_that_is_returned_is_an_object_at_the_root() -> No
     assert found.output_problems(value) == []
     assert jsonschema.Draft202012Validator(found.output_schema).is_valid(value)
     assert not jsonschema.Draft202012Validator(found.output_schema).is_valid({"value": 1, "children": [{}]})
+
+
+@pytest.mark.parametrize("value", [time(10, 15), time(10, 15, tzinfo=UTC), time(10, 15, 0, 7), datetime(2025, 11, 25)])
+def test_a_time_that_is_returned_fits_its_schema(value: Any) -> None:
+    found = returning(type(value))
+    assert found.output_problems(to_json(value)) == []
+    assert found.output_problems("noon") != []
 
 
 def test_a_return_annotation_without_schema_is_refused() -> None:
