@@ -28,7 +28,7 @@ _MODULE_HINTS: Final = {
     "FastMCP": "Server",
     "MCPServer": "Server",
     "ClientSession": "Client",
-    "BaseModel": "a dataclass",
+    "BaseModel": "a dataclass, or import it from pydantic",
 }
 _CONTEXT_HINTS: Final = {
     **{level: f'ctx.log("{level}", data)' for level in ("debug", "info", "warning", "error")},

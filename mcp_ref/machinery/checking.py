@@ -21,6 +21,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from mcp_ref.errors import said
 from mcp_ref.machinery import shapes
 from mcp_ref.machinery.shapes import TAGS, Kind, Object, Shape, shape_of
 from mcp_ref.revisions import Revision
@@ -67,6 +68,15 @@ class SchemaMismatch(ValueError):
 
 def _step(step: str | int) -> str:
     return f"[{step}]" if isinstance(step, int) else f".{step}" if step.isidentifier() else f'["{step}"]'
+
+
+def refusal_of(problem: Exception) -> SchemaMismatch:
+    """What a user's class says against a value: of a model of pydantic each problem in its place, else the one text."""
+    try:
+        found = [("".join(map(_step, each["loc"])), str(each["msg"])) for each in problem.errors()]  # type: ignore[attr-defined]
+    except Exception:
+        found = []
+    return SchemaMismatch(*(found[:MAX_FOUND] or [("", said(problem))]))
 
 
 class _OtherKind(SchemaMismatch):
@@ -147,6 +157,9 @@ NOUNS: Final[dict[type, str]] = {str: "a string", int: "an integer", float: "a n
 NOUNS.update({type(None): "null", dict: "an object", list: "an array"})
 """What a value of JSON is called in the text of an error."""
 
+MAX_FOUND: Final = 10
+"""Problems that a model of pydantic may tell of one value."""
+
 MAX_SHOWN: Final = 40
 """Characters of a wrong value that an error shows."""
 
@@ -209,7 +222,7 @@ class _Compiler:
             case shapes.Array() | shapes.Row() | shapes.Map():
                 return self._container(shape)
             case shapes.Described():
-                inner = self.compile(shape.shape)
+                inner = shape.make or self.compile(shape.shape)
                 return _within(inner or _same, shape.problems) if shape.problems else inner
             case Object():
                 return self._known.get(shape) or self._object(shape)
@@ -303,8 +316,8 @@ class _Compiler:
                 return items
             try:
                 made = make(items)
-            except TypeError as exc:
-                raise SchemaMismatch(("", str(exc))) from None
+            except Exception as exc:
+                raise refusal_of(exc) from None
             if len(made) != len(items):
                 raise SchemaMismatch(("", "has an item twice"))
             return made
@@ -342,9 +355,9 @@ class _Compiler:
                 raise SchemaMismatch(*found)
             try:
                 return members if make is None or make is dict else make(**members)
-            except (TypeError, ValueError) as exc:
+            except Exception as exc:
                 # What a dataclass refuses by its own check is a mismatch like any other.
-                raise SchemaMismatch(("", str(exc))) from None
+                raise refusal_of(exc) from None
 
         # It is known before its fields are, for it may hold itself.
         self._known[shape] = load

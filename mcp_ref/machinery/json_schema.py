@@ -388,7 +388,7 @@ def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> An
 
 
 def _multiple_of(validator: Any, divisor: Any, instance: Any, schema: Any) -> Any:
-    """The keyword `multipleOf` of the decimal fractions that JSON writes; the library divides the nearest binary ones."""
+    """The keyword `multipleOf`, of the decimal fractions that JSON writes; the library divides binary ones."""
     from fractions import Fraction
 
     from jsonschema import ValidationError

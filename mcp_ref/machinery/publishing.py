@@ -11,6 +11,7 @@ Not here:  schemas that users write (machinery/json_schema)
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
 from mcp_ref.machinery import shapes
@@ -50,9 +51,10 @@ class _Writing(NamedTuple):
     """One schema being written, and what it refers to so far, by name."""
 
     revision: Revision | None
-    referenced: dict[str, tuple[Object, JsonObject]]
+    referenced: dict[str, tuple[Shape, JsonObject]]
 
     def write(self, shape: Shape) -> JsonObject:
+        schema: JsonObject
         match shape:
             case shapes.Anything():
                 return {}
@@ -67,7 +69,7 @@ class _Writing(NamedTuple):
                 return kind | {"enum": list(shape.values)}
             case shapes.Array():
                 items = self.write(shape.each)
-                schema: JsonObject = {"type": "array"} | ({"items": items} if items else {})
+                schema = {"type": "array"} | ({"items": items} if items else {})
                 limit = shape.at_most
                 if limit and limit.published_since and self.revision:
                     published = self.revision.order >= REVISIONS[limit.published_since].order
@@ -80,7 +82,9 @@ class _Writing(NamedTuple):
                 values = self.write(shape.each)
                 return {"type": "object"} | ({"additionalProperties": values} if values else {})
             case shapes.Described():
-                return self.write(shape.shape) | shape.words
+                schema = self.write(shape.shape) | copy.deepcopy(shape.words)
+                self.referenced.update({name: (shape, part) for name, part in schema.pop("$defs", {}).items()})
+                return schema
             case shapes.Choice():
                 arms = [self.write(arm) for arm in shape.here]
                 return {"anyOf": arms} if len(arms) > 1 else arms[0]

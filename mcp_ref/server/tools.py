@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
+import os
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -32,6 +33,7 @@ from mcp_ref.errors import (
     RequestCancelled,
     ToolError,
     TransportClosed,
+    said,
 )
 from mcp_ref.machinery import json_schema
 from mcp_ref.machinery.checking import SchemaMismatch
@@ -183,7 +185,7 @@ def tool(
     |---|---|
     | `str`, `int`, `float`, `bool`, `None`, `Any`; `Literal`, `Enum` | the value; the member |
     | `list[T]`, `tuple[A, B]`, `set[T]`, `dict[str, T]`, and their abstract types; `A | B` | one of these |
-    | dataclass, `TypedDict`; `datetime`, `date`, `time`, `UUID`, `Path` | an instance, a dict |
+    | dataclass, `TypedDict`, model of pydantic; `datetime`, `date`, `time`, `UUID`, `Path` | an instance, a dict |
     | `Annotated[T, "text"]`, `Annotated[T, Ge(1)]` | T, with this description, this bound |
 
     The `outputSchema` follows from the return annotation: a dataclass, a `TypedDict` or a `dict[str, T]` is an object;
@@ -325,6 +327,7 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
         raise InvalidParams(wrong) from None
     if entry.context_parameter is not None:
         arguments[entry.context_parameter] = ctx
+    process = os.getpid()
     try:
         return _result_of(entry, entry.function(**arguments), ctx)
     except (Refusal, RequestCancelled):
@@ -332,14 +335,14 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
     except ToolError as failure:
         # SHOULD: errors of a tool are results, so that the model can see them (server/tools#error-handling)
         return _failed(str(failure))
-    except Exception as failure:
+    except (Exception, SystemExit) as failure:
+        if isinstance(failure, SystemExit) and os.getpid() != process:
+            raise  # The function has forked, and its child must end, and not answer.
         # An ErrorResponse that the function got from another server comes here, too: only a Refusal is for our client.
         # MUST: sanitize tool outputs: the traceback stays here (server/tools#security-considerations)
         # If the connection broke while the function used it, no traceback is needed: the function is not at fault.
         log.error("tool %s failed: %s", name, failure, exc_info=not isinstance(failure, TransportClosed))
-        # str() of a KeyError is only its key.
-        told = f"KeyError: {failure}" if isinstance(failure, KeyError) else str(failure) or type(failure).__name__
-        why = "" if ctx.server.mask_errors else f": {told}"
+        why = "" if ctx.server.mask_errors else f": {said(failure)}"
         return _failed(f"Error executing tool {name}{why}")
 
 

@@ -290,10 +290,10 @@ def test_a_format_is_an_annotation(name: str, dialect: str) -> None:
     ("divisor", "value", "fits"),
     [
         (0.01, 19.99, True), (0.01, 0.07, True), (0.01, 4.35, True), (0.1, 0.3, True), (1e-9, 0.123456789, True),
-        (0.01, 4.355, False), (0.01, 0.1 + 0.2, False), (0.1, -0.3, True), (0.1, 0, True), (0.5, 3, True), (2, 3, False),
-        (2, 3.0, False), (2, 4.0, True), (3, 10**4000, False), (3, 3 * 10**4000, True), (0.3, 3 * 10**4000, True),
-        (1e-308, 1e308, True), (3e-308, 1e308, False), (5e-324, 1.7e308, True), (1e308, 5e-324, False), (7, "7.5", True),
-        (2, True, True), (float("1e-300"), float("1e-400"), True),
+        (0.01, 4.355, False), (0.01, 0.1 + 0.2, False), (0.1, -0.3, True), (0.1, 0, True), (0.5, 3, True),
+        (2, 3, False), (2, 3.0, False), (2, 4.0, True), (3, 10**4000, False), (3, 3 * 10**4000, True),
+        (0.3, 3 * 10**4000, True), (1e-308, 1e308, True), (3e-308, 1e308, False), (5e-324, 1.7e308, True),
+        (1e308, 5e-324, False), (7, "7.5", True), (2, True, True), (float("1e-300"), float("1e-400"), True),
     ],
 )  # fmt: skip
 def test_a_multiple_is_one_of_decimal_fractions_and_takes_no_time(divisor: float, value: Any, fits: bool) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -137,13 +138,37 @@ def test_an_input_schema_that_cannot_be_used_is_refused_when_registering(schema:
 # -- calling: errors
 
 
-@pytest.mark.parametrize("error", [Refusal("no", code=7), InvalidParams("no"), RequestCancelled("no"), SystemExit()])
-def test_refusals_cancellation_and_the_end_of_the_process_pass_through(error: BaseException) -> None:
+@pytest.mark.parametrize("error", [Refusal("no", code=7), InvalidParams("no"), RequestCancelled("no")])
+def test_refusals_and_cancellation_pass_through(error: BaseException) -> None:
     def f() -> str:
         raise error
 
     with pytest.raises(type(error)):
         answering(f).call("t")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (SystemExit("no database"), "SystemExit: no database"), (SystemExit(3), "SystemExit: 3"),
+        (SystemExit(), "SystemExit"), (KeyError("k"), "KeyError: 'k'"), (AssertionError(), "AssertionError"),
+        (ValueError("why"), "why"),
+    ],
+)  # fmt: skip
+def test_a_tool_that_raises_anything_else_tells_the_model_why(error: BaseException, told: str) -> None:
+    def f() -> str:
+        raise error
+
+    assert failed(answering(f).call("t")) == f"Error executing tool t: {told}"
+
+
+def test_the_end_of_a_child_that_a_tool_forked_is_not_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forks() -> str:
+        monkeypatch.setattr(os, "getpid", lambda: 0)
+        raise SystemExit(0)
+
+    with pytest.raises(SystemExit):
+        answering(forks).call("t")
 
 
 # -- calling: arguments
