@@ -93,7 +93,9 @@ def test_a_server_loads_no_client_and_a_client_no_http() -> None:
         )
 
 
-@pytest.mark.parametrize(("name", "here"), [("FastMCP", "Server"), ("BaseModel", "a dataclass, or import it from pydantic")])
+@pytest.mark.parametrize(
+    ("name", "here"), [("FastMCP", "Server"), ("BaseModel", "a dataclass, or import it from pydantic")]
+)
 def test_what_others_call_a_name_is_told_where_it_is_imported(name: str, here: str) -> None:
     with pytest.raises(ImportError, match=f"mcp_ref has no {name}; write {here} "):
         exec(f"from mcp_ref import {name}")

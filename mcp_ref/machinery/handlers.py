@@ -298,8 +298,8 @@ def json_result(handler: Handler) -> tuple[JsonObject, Callable[[Any], list[str]
 
     The function returns "path: problem" texts: an empty list if the value fits.
 
-    Returns: None for what promises no structure: `str`, `None`, `Any`, no annotation, a bare `list` or `list[Any]`, and
-        mcp_ref's content blocks and results.
+    Returns: None for what promises no structure: `str`, `None`, `Any`, no annotation, and mcp_ref's content blocks,
+        lists of them, and results.
     Raises: TypeError: the annotation has no JSON Schema.
     """
     if _promises_nothing(handler.returns):
@@ -327,11 +327,11 @@ def _promises_nothing(hint: Any) -> bool:
     if is_union(hint):
         return any(_promises_nothing(arm) for arm in args if arm is not type(None))
     if get_origin(hint) in (list, tuple) and args:
-        # A list of strings is data; one that may also hold blocks is content.
-        return any(_promises_nothing(arm) for arm in args if arm not in (str, ...))
+        # A list of strings, or of whatever, is data; one that may hold blocks and nothing else is content.
+        return any(_promises_nothing(arm) for arm in args if arm not in (str, Any, object, ...))
     if typing.is_typeddict(hint):
         return bool(hint.__module__.startswith("mcp_ref."))
-    return hint in (str, None, type(None), Any, object, NoReturn, typing.Never, list, tuple)
+    return hint in (str, None, type(None), Any, object, NoReturn, typing.Never)
 
 
 def string_arguments(handler: Handler) -> Callable[[Mapping[str, str], Any], dict[str, Any]]:

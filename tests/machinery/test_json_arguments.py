@@ -568,7 +568,7 @@ def test_a_dataclass_with_an_init_of_its_own_is_made_by_that() -> None:
 
 @pytest.mark.parametrize(
     "hint",
-    [str, None, Any, object, TextContent, ContentBlock, list[TextContent], list[str | TextContent], list, list[Any],
+    [str, None, Any, object, TextContent, ContentBlock, list[TextContent], list[str | TextContent],
      str | None, TextContent | str, Annotated[str, "text"], tuple[TextContent, ...], str | Point],
 )  # fmt: skip
 def test_a_return_type_without_structure_has_no_output_schema(hint: Any) -> None:
@@ -578,7 +578,8 @@ def test_a_return_type_without_structure_has_no_output_schema(hint: Any) -> None
 @pytest.mark.parametrize(
     ("hint", "kind"),
     [(Point, "object"), (Weather, "object"), (Node, "object"), (dict[str, int], "object"), (dict[str, Any], "object"),
-     (list[int], "array"), (list[str], "array"), (int, "integer"), (bool, "boolean"), (Color, "string")],
+     (list[int], "array"), (list[str], "array"), (list, "array"), (list[Any], "array"), (tuple, "array"),
+     (int, "integer"), (bool, "boolean"), (Color, "string")],
 )  # fmt: skip
 def test_a_return_annotation_gives_an_output_schema(hint: Any, kind: str) -> None:
     schema = returning(hint).output_schema

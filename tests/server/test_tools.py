@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import logging
 import os
 import time
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 import mcp_ref
-from mcp_ref.content import image, text
+from mcp_ref.content import image, text, text_of
 from mcp_ref.errors import InvalidParams, Refusal, RequestCancelled, RequestTimeout, ToolError
 from mcp_ref.machinery.json_schema import SchemaRefused
 from mcp_ref.messages import JsonObject
@@ -232,6 +233,35 @@ def test_structured_content_that_is_not_an_object_is_left_out_where_only_objects
     server = returning({"content": [], "structuredContent": [1]})
     assert server.call("t") == {"content": []}
     assert server.call("t", revision=REVISIONS["2026-07-28"]) == {"content": [], "structuredContent": [1]}
+
+
+@pytest.mark.parametrize("hint", [list, list[Any], tuple])
+@pytest.mark.parametrize("value", [[], ["a", "b"], ["{}"], [1, "a", None], [text("a"), 1]])
+def test_a_list_of_whatever_is_json_in_every_revision(value: list[Any], hint: Any) -> None:
+    def f():  # type: ignore[no-untyped-def]
+        return value
+
+    f.__annotations__["return"] = hint
+    for revision in REVISIONS.values():
+        result = answering(f).call("t", revision=revision)
+        assert json.loads(text_of(result)) == value
+        assert ("structuredContent" in result) is (revision.structured_content == "any")
+
+
+def test_blocks_in_a_list_of_whatever_are_to_be_seen() -> None:
+    blocks = ["here", image(b"x", "image/png")]
+
+    def f() -> list:  # type: ignore[type-arg]
+        return blocks
+
+    def g() -> list[dict[str, str]]:
+        return [{"type": "text", "text": "data"}]
+
+    assert answering(f).call("t") == {"content": [text("here"), blocks[1]]}
+    newest = REVISIONS["2026-07-28"]
+    shown = {"content": [text("here"), blocks[1]], "structuredContent": blocks}
+    assert answering(f).call("t", revision=newest) == shown
+    assert json.loads(text_of(answering(g).call("t"))) == g()
 
 
 def test_masked_errors_tell_the_name_of_the_tool_alone(caplog: pytest.LogCaptureFixture) -> None:
