@@ -38,6 +38,7 @@ _CONTEXT_HINTS: Final = {
 
 PROTOCOL_HINTS: Final[Mapping[str, str]] = {
     "resources/subscribe": "; there, write client.listen(resources=[uri])",
+    "tasks/list": "; 2025-11-25 alone has it: keep the ids of tasks",
     "subscriptions/listen": "; there, write client.subscribe_resource(uri) and Client(on_change=...)",
     **{f"server.{name}": f'; see declare=["{name}"]' for name in ("completions", "prompts", "resources", "tools")},
 }
