@@ -70,13 +70,20 @@ def _step(step: str | int) -> str:
     return f"[{step}]" if isinstance(step, int) else f".{step}" if step.isidentifier() else f'["{step}"]'
 
 
-def refusal_of(problem: Exception) -> SchemaMismatch:
-    """What a user's class says against a value: of a model of pydantic each problem in its place, else the one text."""
+def built(make: Callable[..., Any], /, *given: Any, **members: Any) -> Any:
+    """What a user's class makes of a value; whatever it raises against that is a mismatch.
+
+    Raises: SchemaMismatch: of a model of pydantic each problem in its place, else the one text.
+    """
     try:
-        found = [("".join(map(_step, each["loc"])), str(each["msg"])) for each in problem.errors()]  # type: ignore[attr-defined]
+        return make(*given, **members)
+    except Exception as exc:
+        problem: Any = exc
+    try:
+        found = [("".join(map(_step, each["loc"])), str(each["msg"])) for each in problem.errors()]
     except Exception:
         found = []
-    return SchemaMismatch(*(found[:MAX_FOUND] or [("", said(problem))]))
+    raise SchemaMismatch(*(found[:MAX_TOLD] or [("", said(problem))]))
 
 
 class _OtherKind(SchemaMismatch):
@@ -157,9 +164,7 @@ NOUNS: Final[dict[type, str]] = {str: "a string", int: "an integer", float: "a n
 NOUNS.update({type(None): "null", dict: "an object", list: "an array"})
 """What a value of JSON is called in the text of an error."""
 
-MAX_FOUND: Final = 10
-"""Problems that a model of pydantic may tell of one value."""
-
+MAX_TOLD: Final = 10  # problems that a model of pydantic tells of one value
 MAX_SHOWN: Final = 40
 """Characters of a wrong value that an error shows."""
 
@@ -314,10 +319,7 @@ class _Compiler:
                 return dict(zip(value, items, strict=True))
             if make is list:
                 return items
-            try:
-                made = make(items)
-            except Exception as exc:
-                raise refusal_of(exc) from None
+            made = built(make, items)
             if len(made) != len(items):
                 raise SchemaMismatch(("", "has an item twice"))
             return made
@@ -353,11 +355,7 @@ class _Compiler:
                     found.append((_step(key), f"unknown; known: {', '.join(fields) or 'none'}"))
             if found:
                 raise SchemaMismatch(*found)
-            try:
-                return members if make is None or make is dict else make(**members)
-            except Exception as exc:
-                # What a dataclass refuses by its own check is a mismatch like any other.
-                raise refusal_of(exc) from None
+            return members if make is None or make is dict else built(make, **members)
 
         # It is known before its fields are, for it may hold itself.
         self._known[shape] = load

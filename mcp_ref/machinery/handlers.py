@@ -58,7 +58,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final, Literal, NamedTuple, NewType, NoReturn, TypeVar, get_args, get_origin
 
 from mcp_ref.machinery import shapes
-from mcp_ref.machinery.checking import SchemaMismatch, loader, plain_arms, refusal_of, shortened
+from mcp_ref.machinery.checking import SchemaMismatch, built, loader, plain_arms, shortened
 from mcp_ref.machinery.json_schema import FORMATS, SchemaRefused, Validator, prepare
 from mcp_ref.machinery.json_text import decode
 from mcp_ref.machinery.publishing import schema_of
@@ -436,8 +436,8 @@ def _library_shapes() -> dict[Any, Shape]:
     }
 
 
+# The methods that tell a model of pydantic 2, which is not imported.
 _MODEL: Final = ("model_json_schema", "model_validate", "model_dump")
-"""The methods that tell a model of pydantic 2, which is not imported."""
 
 
 class _Hints:
@@ -511,8 +511,7 @@ class _Hints:
 
     def _name(self, hint: Any) -> str:
         """The name of a class in `$defs`, with a number if another class of this schema has it."""
-        plain = re.sub(r"\W", "_", hint.__name__)
-        same = self._named.setdefault(plain, [])
+        same = self._named.setdefault(plain := re.sub(r"\W", "_", hint.__name__), [])
         if hint not in same:
             same.append(hint)
         return f"{plain}.{same.index(hint) + 1}" if same[0] is not hint else plain
@@ -530,25 +529,17 @@ class _Hints:
         except Exception as exc:
             raise _Unsupported(hint, f"cannot be used as a model: {exc}") from None
 
-        def make(value: Any) -> Any:
-            try:
-                return hint.model_validate(value)
-            except Exception as exc:
-                raise refusal_of(exc) from None
-
         if mode == "serialization":
             return shapes.Described(shapes.Anything(), checked.schema, checked.problems)
-        return shapes.Described(shapes.Anything(), checked.schema, make=make)
+        return shapes.Described(shapes.Anything(), checked.schema, make=functools.partial(built, hint.model_validate))
 
     def _object(self, hint: Any) -> Object:
         """The shape of a dataclass or a TypedDict; one that holds itself is found here while it is being made."""
         if hint in self._objects:
             self._objects[hint].referenced |= hint in self._unfinished
             return self._objects[hint]
-        is_dict, is_result = typing.is_typeddict(hint), self._purpose == "result"
-        shape = self._objects[hint] = Object(
-            self._name(hint), make=dict if is_dict or is_result else hint, referenced=False
-        )
+        name, is_dict, is_result = self._name(hint), typing.is_typeddict(hint), self._purpose == "result"
+        shape = self._objects[hint] = Object(name, make=dict if is_dict or is_result else hint, referenced=False)
         self._unfinished.add(hint)
         try:
             hints = typing.get_type_hints(hint, include_extras=True)
@@ -567,10 +558,8 @@ class _Hints:
                 if is_result or field.init:
                     shape.fields[field.name] = self.field(hints[field.name], required, default)
             try:
-                for names in (
-                    () if is_result else (shape.fields, [n for n, each in shape.fields.items() if each.required])
-                ):
-                    inspect.signature(hint).bind(**dict.fromkeys(names))
+                if not is_result:
+                    inspect.signature(hint).bind(**shape.fields)
             except (TypeError, ValueError) as exc:
                 raise _Unsupported(hint, f"cannot be made from its fields: {exc}") from None
         self._unfinished.discard(hint)

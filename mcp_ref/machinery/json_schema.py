@@ -42,8 +42,7 @@ _TIME = (
     r"([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 )
 _UUID = r"[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
-_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*:"
-_URI_TEXT = r"([A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
+_URI = r"[A-Za-z][A-Za-z0-9+.-]*:([A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -80,46 +79,28 @@ def is_date_time(value: str) -> bool:
 
 def is_email(value: str) -> bool:
     """A mailbox of RFC 5321: a dotted or a quoted local part, then a host name or an address in brackets."""
-    match = re.fullmatch(_EMAIL, value)
-    literal = match["literal"] if match else None
-    return match is not None and (literal is None or is_ipv4(literal) or is_ipv6(literal.removeprefix("IPv6:")))
+    from ipaddress import IPv4Address, IPv6Address
+
+    if (match := re.fullmatch(_EMAIL, value)) is None or (literal := match["literal"]) is None:
+        return match is not None
+    return _parses(IPv4Address, literal) or _parses(IPv6Address, literal.removeprefix("IPv6:"))
 
 
 def is_uri(value: str) -> bool:
     """A URI of RFC 3986, with its scheme."""
-    return re.match(_SCHEME, value) is not None and is_uri_reference(value)
-
-
-def is_uri_reference(value: str) -> bool:
-    """A URI, or a reference relative to one."""
     from urllib.parse import urlsplit
 
     # Reading the port checks it.
-    if not re.fullmatch(_URI_TEXT, value) or value.count("#") > 1 or not _parses(lambda uri: urlsplit(uri).port, value):
+    if not re.fullmatch(_URI, value) or value.count("#") > 1 or not _parses(lambda uri: urlsplit(uri).port, value):
         return False
     parts = urlsplit(value)
-    # Brackets stand for an address in the authority alone, and a colon in a first segment would be a scheme.
-    after = parts.path + parts.query + parts.fragment
-    return not ("[" in after or "]" in after) and bool(parts.scheme or ":" not in parts.path.split("/")[0])
+    # Brackets stand for an address in the authority alone.
+    return not re.search(r"[\[\]]", parts.path + parts.query + parts.fragment)
 
 
 def is_uuid(value: str) -> bool:
     """A UUID of RFC 4122 in its usual form, with hyphens."""
     return re.fullmatch(_UUID, value) is not None
-
-
-def is_ipv4(value: str) -> bool:
-    """Four numbers with dots, none with a leading zero."""
-    from ipaddress import IPv4Address
-
-    return _parses(IPv4Address, value)
-
-
-def is_ipv6(value: str) -> bool:
-    """An address of RFC 4291, without a zone."""
-    from ipaddress import IPv6Address
-
-    return "%" not in value and _parses(IPv6Address, value)
 
 
 def is_regex(value: str) -> bool:

@@ -11,7 +11,6 @@ Not here:  schemas that users write (machinery/json_schema)
 
 from __future__ import annotations
 
-import copy
 from typing import Any, NamedTuple
 
 from mcp_ref.machinery import shapes
@@ -54,7 +53,6 @@ class _Writing(NamedTuple):
     referenced: dict[str, tuple[Shape, JsonObject]]
 
     def write(self, shape: Shape) -> JsonObject:
-        schema: JsonObject
         match shape:
             case shapes.Anything():
                 return {}
@@ -69,7 +67,7 @@ class _Writing(NamedTuple):
                 return kind | {"enum": list(shape.values)}
             case shapes.Array():
                 items = self.write(shape.each)
-                schema = {"type": "array"} | ({"items": items} if items else {})
+                schema: JsonObject = {"type": "array"} | ({"items": items} if items else {})
                 limit = shape.at_most
                 if limit and limit.published_since and self.revision:
                     published = self.revision.order >= REVISIONS[limit.published_since].order
@@ -82,9 +80,9 @@ class _Writing(NamedTuple):
                 values = self.write(shape.each)
                 return {"type": "object"} | ({"additionalProperties": values} if values else {})
             case shapes.Described():
-                schema = self.write(shape.shape) | copy.deepcopy(shape.words)
-                self.referenced.update({name: (shape, part) for name, part in schema.pop("$defs", {}).items()})
-                return schema
+                described = self.write(shape.shape) | shape.words
+                self.referenced.update({name: (shape, part) for name, part in described.pop("$defs", {}).items()})
+                return described
             case shapes.Choice():
                 arms = [self.write(arm) for arm in shape.here]
                 return {"anyOf": arms} if len(arms) > 1 else arms[0]
