@@ -139,12 +139,6 @@ class InputRefused(McpError):
     """The server asked for input, and this client's own handler refused (`__cause__`); nothing was sent."""
 
 
-def said(problem: BaseException) -> str:
-    """Give the text of an exception, with its class if that alone would be a key, an exit code or nothing."""
-    text, name = str(problem), type(problem).__name__
-    return f"{name}: {text}" if text and isinstance(problem, KeyError | SystemExit) else text or name
-
-
 class ToolError(Exception):
     """Raised by a tool: the call ends with a result whose `isError` is true and whose text is this message."""
 

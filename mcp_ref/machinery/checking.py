@@ -21,7 +21,6 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from mcp_ref.errors import said
 from mcp_ref.machinery import shapes
 from mcp_ref.machinery.shapes import TAGS, Kind, Object, Shape, shape_of
 from mcp_ref.revisions import Revision
@@ -68,6 +67,12 @@ class SchemaMismatch(ValueError):
 
 def _step(step: str | int) -> str:
     return f"[{step}]" if isinstance(step, int) else f".{step}" if step.isidentifier() else f'["{step}"]'
+
+
+def said(problem: BaseException) -> str:
+    """Give the text of an exception, with its class if that alone would be a key, an exit code or nothing."""
+    text, name = str(problem), type(problem).__name__
+    return f"{name}: {text}" if text and isinstance(problem, KeyError | SystemExit) else text or name
 
 
 def built(make: Callable[..., Any], /, *given: Any, **members: Any) -> Any:

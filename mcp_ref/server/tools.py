@@ -33,10 +33,9 @@ from mcp_ref.errors import (
     RequestCancelled,
     ToolError,
     TransportClosed,
-    said,
 )
 from mcp_ref.machinery import json_schema
-from mcp_ref.machinery.checking import SchemaMismatch
+from mcp_ref.machinery.checking import SchemaMismatch, said
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.handlers import (
     F,
@@ -185,8 +184,7 @@ def tool(
     |---|---|
     | `str`, `int`, `float`, `bool`, `None`, `Any`; `Literal`, `Enum` | the value; the member |
     | `list[T]`, `tuple[A, B]`, `set[T]`, `dict[str, T]`, and their abstract types; `A | B` | one of these |
-    | dataclass, `TypedDict`, model of pydantic | an instance, a dict |
-    | `datetime`, `date`, `time`, `UUID`, `Path` | an instance |
+    | dataclass, `TypedDict`, model of pydantic; dates, times, `UUID`, `Path` | an instance, a dict |
     | `Annotated[T, "text"]`, `Annotated[T, Ge(1)]` | T, with this description, this bound |
 
     The `outputSchema` follows from the return annotation: a dataclass, a `TypedDict` or a `dict[str, T]` is an object;
@@ -355,13 +353,14 @@ def _result_of(entry: ToolEntry, value: Any, ctx: Context) -> CallToolResult:
     """Make a result of what a function returned; see `tools_call`. Raises: TypeError: JSON cannot hold it."""
     is_result = isinstance(value, dict) and _is_result(value)
     several = value if isinstance(value, list | tuple) else [value]
-    content = [text(each) if isinstance(each, str) else each for each in several]
+    as_blocks = all(isinstance(each, str) or is_block(each) for each in several)
+    content: Any = [{"type": "text", "text": each} if isinstance(each, str) else each for each in several]
     if not is_result and entry.output_problems is None:
         if value is None:
             return {"content": []}
         # MAY: a tool returns links to resources, and embedded resources
         # (server/tools#resource-links, #embedded-resources)
-        if all(map(is_block, content)):
+        if as_blocks:
             return {"content": content}
         data = to_json(value)
         return {"content": [text(data if isinstance(data, str) else json.dumps(data, ensure_ascii=False))]}
@@ -372,8 +371,8 @@ def _result_of(entry: ToolEntry, value: Any, ctx: Context) -> CallToolResult:
     if "structuredContent" in result:
         data = result["structuredContent"] = to_json(result["structuredContent"])
         # What a `-> list` holds may also be blocks, such as pictures, which are to be seen.
-        is_plain_list = entry.definition.get("outputSchema") == {"type": "array"}
-        if not (is_plain_list and any(map(is_block, several)) and all(map(is_block, content))):
+        as_blocks &= entry.definition.get("outputSchema") == {"type": "array"}
+        if not (as_blocks and any(map(is_block, several))):
             # SHOULD: repeat structuredContent as JSON in a text block (server/tools#structured-content)
             content = [text(json.dumps(data, ensure_ascii=False))]
         result = {"content": content, **result}
