@@ -103,17 +103,6 @@ def is_uuid(value: str) -> bool:
     return re.fullmatch(_UUID, value) is not None
 
 
-def is_regex(value: str) -> bool:
-    """A regular expression of Python that is not too long."""
-    if len(value) > MAX_PATTERN:
-        return False
-    try:
-        re.compile(value)
-    except (re.error, OverflowError, RecursionError):
-        return False
-    return True
-
-
 _ALL = (is_date, is_date_time, is_email, is_uri, is_uuid)
 FORMATS: Final = {check.__name__.removeprefix("is_").replace("_", "-"): check for check in _ALL}
 """By the name in `format`: those of forms, and of hints."""
@@ -395,11 +384,13 @@ def _hashable(value: Any) -> Any:
 
 @functools.cache
 def _pattern_checker() -> Any:
-    """Checks the patterns in a schema, by the format that its metaschema gives them."""
+    """Checks, by the format that a metaschema gives to patterns, that they are of Python, and not too long."""
     from jsonschema import FormatChecker
 
     checker = FormatChecker(formats=())
-    checker.checks("regex")(lambda value: not isinstance(value, str) or is_regex(value))
+    checker.checks("regex", raises=(re.error, OverflowError, RecursionError))(
+        lambda value: not isinstance(value, str) or (len(value) <= MAX_PATTERN and bool(re.compile(value)))
+    )
     return checker
 
 
