@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 
+from mcp_ref.errors import RemoteProtocolError
 from mcp_ref.machinery.json_schema import is_uri
 from mcp_ref.machinery.shapes import Bounds, Format, Since
 from mcp_ref.messages import JsonObject
@@ -143,8 +144,11 @@ def text_of(result: Mapping[str, Any]) -> str:
 
 
 def data_of(block: ImageContent | AudioContent) -> bytes:
-    """The bytes of a picture or of sound. Raises: ValueError: it is not base64."""
-    return base64.b64decode(block["data"], validate=True)
+    """The bytes of a picture or of sound. Raises: RemoteProtocolError: it has none, or they are not base64."""
+    try:
+        return base64.b64decode(block["data"], validate=True)
+    except (KeyError, TypeError, ValueError) as problem:
+        raise RemoteProtocolError(f"the data of a block of {block_type(block)} is not base64: {problem}") from None
 
 
 def block_type(block: Any) -> str | None:

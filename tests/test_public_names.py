@@ -93,7 +93,19 @@ def test_a_server_loads_no_client_and_a_client_no_http() -> None:
         )
 
 
-@pytest.mark.parametrize(("name", "here"), [("FastMCP", "Server"), ("BaseModel", "a dataclass")])
+@pytest.mark.parametrize(
+    ("name", "here"), [("FastMCP", "Server"), ("BaseModel", "a dataclass, or import it from pydantic")]
+)
 def test_what_others_call_a_name_is_told_where_it_is_imported(name: str, here: str) -> None:
     with pytest.raises(ImportError, match=f"mcp_ref has no {name}; write {here} "):
         exec(f"from mcp_ref import {name}")
+
+
+def test_what_is_loaded_later_has_the_signature_of_its_module() -> None:
+    code = (
+        "import inspect, sys, mcp_ref; from mcp_ref import Client, Host; "
+        "print('mcp_ref.roles.host.skills' in sys.modules, 'mcp_ref.extensions.skills' in sys.modules, "
+        "*inspect.signature(Host.load_skill).parameters, *inspect.signature(Client.get_skill).parameters, "
+        "Host.load_skill.__doc__.split()[0], Client('http://x').get_skill.__self__.__class__.__name__)"
+    )
+    assert run(code) == "False False self server uri options self uri options Load Client"

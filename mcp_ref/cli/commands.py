@@ -27,6 +27,7 @@ from mcp_ref.basic.transports.streamable_http.client import checked_headers, che
 from mcp_ref.cli import describe, shown
 from mcp_ref.cli.form import Form
 from mcp_ref.errors import AuthorizationError, ErrorResponse, MethodNotFound, TransportClosed
+from mcp_ref.machinery.json_schema import SchemaRefused, prepare
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import find_revision
 from mcp_ref.roles.client.client import Client
@@ -112,6 +113,8 @@ def call(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
     if not isinstance(arguments, dict):
         raise UsageError("--json-args must be a JSON object")
     arguments |= arguments_of(args.arguments, schemas.get(args.name, {}))
+    if args.name not in schemas:
+        shown.note(f"the server does not list a tool {args.name!r}{shown.alike(args.name, schemas)}")
     if args.task:
         made = client.call_tool_as_task(args.name, arguments)
         shown.note(f"task {made.task_id}")
@@ -146,15 +149,23 @@ def task(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
 
 
 def arguments_of(words: Iterable[str], schema: JsonObject) -> JsonObject:
-    """What `key=value` words stand for: JSON, unless the parameter is a string, or it is not JSON."""
+    """What `key=value` words stand for: JSON, unless it is not, or the parameter takes the text and not the JSON."""
     arguments: JsonObject = {}
+    parts = {key: schema[key] for key in ("$schema", "$defs", "definitions") if key in schema}
     for name, text in map(pair, words):
-        field = shown.properties_of(schema).get(name)
+        field, arguments[name] = shown.properties_of(schema).get(name, {}), text
         try:
-            is_text = isinstance(field, dict) and field.get("type") == "string"
-            arguments[name] = text if is_text else json.loads(text)
+            value = json.loads(text)
         except ValueError:
-            arguments[name] = text
+            continue
+        try:
+            problems = prepare(parts | {"properties": {"": field}}, what=name).problems
+            # Text in quotes is JSON only where anything else would be, too.
+            taken = all(not problems({"": each}) for each in ([0, {}] if isinstance(value, str) else [value]))
+            keeps = not taken and not problems({"": text})
+        except SchemaRefused:
+            keeps = shown.kind_of(field).startswith("string")
+        arguments[name] = text if keeps else value
     return arguments
 
 
@@ -389,7 +400,7 @@ def spec(args: argparse.Namespace) -> Exit:
         shown.put(describe.method_table())
         return Exit.OK
     if args.method not in METHODS:
-        raise UsageError(f"no method {args.method!r}; spec alone lists them all")
+        raise UsageError(f"no method {args.method!r}{shown.alike(args.method, METHODS)}; spec alone lists them all")
     try:
         shown.put(describe.describe(args.method, find_revision(args.revision) if args.revision else None))
     except ValueError as problem:

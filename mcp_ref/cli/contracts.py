@@ -9,14 +9,13 @@ the server cannot be reached, or does not speak the protocol.
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from mcp_ref.cli import shown
 from mcp_ref.cli.commands import Exit, UsageError, ask
-from mcp_ref.errors import McpError
-from mcp_ref.messages import JsonObject
+from mcp_ref.errors import McpError, ParseError
+from mcp_ref.messages import JsonObject, decode
 from mcp_ref.testing.contract import check_contract, contract_diff, contract_of, write_contract
 from mcp_ref.testing.reports import Row, report
 from mcp_ref.trace.narrate import escaped
@@ -52,11 +51,11 @@ def _asked(args: argparse.Namespace) -> JsonObject:
 
 def _read(path: str) -> Any:
     try:
-        contract = json.loads(Path(path).read_text("utf-8"))
+        contract = decode(Path(path).read_bytes())
         check_contract(contract)
     except OSError as problem:
         raise UsageError(str(problem)) from None
-    except (ValueError, RecursionError) as problem:  # also NoContract, and text that is not UTF-8
+    except (ValueError, ParseError) as problem:  # also NoContract
         raise UsageError(f"{path} cannot be read as a contract: {problem}") from None
     return contract
 

@@ -284,8 +284,7 @@ class Console:
                 rows = [*host.resources(), *host.resource_templates()]
                 show(f"{row.server} {row.name}  {row.definition['name']}" for row in rows)
             case ["/read", server, uri]:
-                contents = shown.contents(host.read(server, uri)["contents"])
-                show(each if isinstance(each, str) else f"[{len(each)} bytes]" for each in contents)
+                show(shown.contents(host.read(server, uri)["contents"]))
             case ["/attach", server, uri]:
                 show([host.attach(server, uri)["content"]["text"]])
             case ["/context"]:
@@ -326,10 +325,10 @@ class Console:
                 raise UsageError(f"not understood: {line}; /help says what can be typed")
 
 
-def show(lines: Iterable[str]) -> None:
-    """Print what comes from servers, each line behind a `|` and without control characters."""
+def show(lines: Iterable[str | bytes]) -> None:
+    """Print what comes from servers, each line behind a `|` and without control characters; of bytes their number."""
     for text in lines:
-        for line in text.split("\n"):
+        for line in text.split("\n") if isinstance(text, str) else [f"[{len(text)} bytes]"]:
             print(f"  | {escaped(line, chr(9))}", flush=True)
 
 

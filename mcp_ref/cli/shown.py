@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from mcp_ref.content import data_of
 from mcp_ref.trace.narrate import escaped
 
 Anyone = Mapping[str, Any]
@@ -123,9 +124,13 @@ class Progress:
             note(f"progress: {self._last}")
 
 
-def tool_result(result: Anyone) -> Iterator[str]:
-    """The content of a tool's result; its structured content where that is all there is."""
-    yield from _blocks(result.get("content", ()))
+def tool_result(result: Anyone) -> Iterator[str | bytes]:
+    """The content of a tool's result, a picture or sound alone as bytes; its structured content where that is all."""
+    match result.get("content", ()):
+        case [{"type": "image" | "audio"} as block]:
+            yield data_of(block)
+        case blocks:
+            yield from _blocks(blocks)
     if "structuredContent" in result and not result.get("content"):
         yield as_json(result["structuredContent"])
 
@@ -158,6 +163,13 @@ def _blocks(blocks: Iterable[Anyone]) -> Iterator[str]:
             yield f"[link {block['uri']}: {block['name']}]"
         else:
             yield f"[{kind} {block.get('mimeType', '')}, {len(str(block.get('data', ''))) * 3 // 4} bytes]"
+
+
+def alike(word: str, known: Iterable[str]) -> str:
+    """What an error about an unknown name adds: the known name that is most like it, if there is one."""
+    from difflib import get_close_matches
+
+    return "".join(f"; did you mean {each}?" for each in get_close_matches(word, known, 1))
 
 
 def as_json(value: Any) -> str:

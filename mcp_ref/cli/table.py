@@ -82,9 +82,8 @@ class Row(NamedTuple):
 
     def shown(self) -> str:
         """The example, as it is typed."""
-        return " ".join(
-            ["mcp-ref", self.name, *self.example.split(), *(["-- python weather.py"] if self.server else [])]
-        )
+        server = "-- python weather.py" if self.server and "--" not in self.example.split() else ""
+        return " ".join(["mcp-ref", self.name, *self.example.split(), *server.split()])
 
 
 def later(module: str, function: str) -> Callable[[argparse.Namespace], commands.Exit]:
@@ -189,9 +188,9 @@ GROUPS: Final = {
             example="forecast city=Lisbon",
         ),
         _asking("task", commands.task, "look at a task, wait for its result, give it up; or list yours",
-            word("action", "what is wanted", choices=["get", "result", "cancel", "list"]),
+            word("action", "what is wanted; 2025-11-25 alone has a list", choices=["get", "result", "cancel", "list"]),
             word("id", "of the task", nargs="?"),
-            example="list",
+            example="list --revision 2025-11-25 -- https://example.com/mcp",
         ),
         _asking("resources", commands.resources, "list the resources and templates"),
         _asking("read", commands.read, "read a resource", word("uri", "of the resource"), example="weather://stations"),
@@ -322,7 +321,7 @@ GROUPS: Final = {
         ), server=True),
     ),
 }  # fmt: skip
-"""The commands by their use. An example of one that asks a server goes on with `-- python weather.py`."""
+"""The commands by their use. An example of one that asks a server goes on with `-- python weather.py`, or its own."""
 
 _SERVER: Final = "-- COMMAND [ARGS...]"
 _EPILOG: Final = "A server comes after --: the command that starts it, or its URL. Options: mcp-ref COMMAND --help."

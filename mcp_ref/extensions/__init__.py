@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, Final
 
@@ -10,12 +10,17 @@ OF_SKILLS: Final = ("extensions.skills", "list_skills", "list_skills_page", "get
 """What a client can ask of skills."""
 
 
-def loaded_later(module: str, *names: str) -> Iterator[Callable[..., Any]]:
-    """Functions for a class's body, each of a module that is loaded at the first call."""
-    for name in names:
-        # The names that a client has are those of the page.
-        def call(self: Any, *args: Any, name: str = name, **options: Any) -> Any:
-            return getattr(import_module(f"mcp_ref.{module}"), name)(self, *args, **options)
+class Later:
+    """A function for a class's body, of a module that is loaded when somebody looks for the function."""
 
-        call.__name__, call.__doc__ = name, f"See `mcp_ref.{module}.{name}`."
-        yield call
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        function = getattr(import_module(f"mcp_ref.{self.module}"), self.name)
+        return function if instance is None else function.__get__(instance)
+
+
+def loaded_later(module: str, *names: str) -> Iterator[Any]:
+    """Functions for a class's body; see `Later`."""
+    return (Later(module, name) for name in names)

@@ -28,7 +28,7 @@ _MODULE_HINTS: Final = {
     "FastMCP": "Server",
     "MCPServer": "Server",
     "ClientSession": "Client",
-    "BaseModel": "a dataclass",
+    "BaseModel": "a dataclass, or import it from pydantic",
 }
 _CONTEXT_HINTS: Final = {
     **{level: f'ctx.log("{level}", data)' for level in ("debug", "info", "warning", "error")},
@@ -38,6 +38,7 @@ _CONTEXT_HINTS: Final = {
 
 PROTOCOL_HINTS: Final[Mapping[str, str]] = {
     "resources/subscribe": "; there, write client.listen(resources=[uri])",
+    "tasks/list": "; 2025-11-25 alone has it: keep the ids of tasks",
     "subscriptions/listen": "; there, write client.subscribe_resource(uri) and Client(on_change=...)",
     **{f"server.{name}": f'; see declare=["{name}"]' for name in ("completions", "prompts", "resources", "tools")},
 }

@@ -69,6 +69,28 @@ def _step(step: str | int) -> str:
     return f"[{step}]" if isinstance(step, int) else f".{step}" if step.isidentifier() else f'["{step}"]'
 
 
+def said(problem: BaseException) -> str:
+    """Give the text of an exception, with its class if that alone would be a key, an exit code or nothing."""
+    text, name = str(problem), type(problem).__name__
+    return f"{name}: {text}" if text and isinstance(problem, KeyError | SystemExit) else text or name
+
+
+def built(make: Callable[..., Any], /, *given: Any, **members: Any) -> Any:
+    """What a user's class makes of a value; whatever it raises against that is a mismatch.
+
+    Raises: SchemaMismatch: of a model of pydantic each problem in its place, else the one text.
+    """
+    try:
+        return make(*given, **members)
+    except Exception as exc:
+        problem: Any = exc
+    try:
+        found = [("".join(map(_step, each["loc"])), str(each["msg"])) for each in problem.errors()]
+    except Exception:
+        found = []
+    raise SchemaMismatch(*(found[:MAX_TOLD] or [("", said(problem))]))
+
+
 class _OtherKind(SchemaMismatch):
     """The whole value is of another kind, or none of those that are named."""
 
@@ -147,6 +169,7 @@ NOUNS: Final[dict[type, str]] = {str: "a string", int: "an integer", float: "a n
 NOUNS.update({type(None): "null", dict: "an object", list: "an array"})
 """What a value of JSON is called in the text of an error."""
 
+MAX_TOLD: Final = 10  # problems that a model of pydantic tells of one value
 MAX_SHOWN: Final = 40
 """Characters of a wrong value that an error shows."""
 
@@ -209,7 +232,7 @@ class _Compiler:
             case shapes.Array() | shapes.Row() | shapes.Map():
                 return self._container(shape)
             case shapes.Described():
-                inner = self.compile(shape.shape)
+                inner = shape.make or self.compile(shape.shape)
                 return _within(inner or _same, shape.problems) if shape.problems else inner
             case Object():
                 return self._known.get(shape) or self._object(shape)
@@ -301,10 +324,7 @@ class _Compiler:
                 return dict(zip(value, items, strict=True))
             if make is list:
                 return items
-            try:
-                made = make(items)
-            except TypeError as exc:
-                raise SchemaMismatch(("", str(exc))) from None
+            made = built(make, items)
             if len(made) != len(items):
                 raise SchemaMismatch(("", "has an item twice"))
             return made
@@ -340,11 +360,7 @@ class _Compiler:
                     found.append((_step(key), f"unknown; known: {', '.join(fields) or 'none'}"))
             if found:
                 raise SchemaMismatch(*found)
-            try:
-                return members if make is None or make is dict else make(**members)
-            except (TypeError, ValueError) as exc:
-                # What a dataclass refuses by its own check is a mismatch like any other.
-                raise SchemaMismatch(("", str(exc))) from None
+            return members if make is None or make is dict else built(make, **members)
 
         # It is known before its fields are, for it may hold itself.
         self._known[shape] = load

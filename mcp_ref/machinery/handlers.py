@@ -28,12 +28,15 @@ under `Args:` in the docstring, in Google's style.
 | `A | B`, `Optional[A]` | `anyOf` | what the first fitting arm makes of it, in the order written |
 | `Literal`, `Enum` | `enum` of the values | the value, the member |
 | dataclass, `TypedDict` | object, closed; recursive ones in `$defs` | an instance, a dict |
-| `datetime`, `date`, `time`, `UUID`, `Path` | string, with `format` | an instance |
+| model of pydantic 2 | its own, its parts in `$defs` | an instance |
+| `datetime`, `date`, `UUID` | string, with `format` | an instance |
+| `time`, whose offset may be missing; `Path` | string | an instance |
 | `Annotated[T, "text"]` | T with that `description` | as T |
 | `Annotated[T, Ge(1)]`, `Annotated[T, Field(ge=1)]` | T with that bound | as T |
 
-The bounds and texts of `annotated_types` and pydantic are read by their attributes, so that neither is imported. What
-they say beyond that is refused, and so are pydantic's models: nothing that a signature promises goes unchecked.
+The bounds and texts of `annotated_types` and pydantic are read by their attributes, and models of pydantic are told by
+their methods, so that neither is imported. What else they say in a signature is refused: nothing that it promises goes
+unchecked.
 
 Arguments that come as strings can be all of these that are one value: a number, `true` and `false` as JSON writes them,
 the value or the name of a member, and `T | None` as T. A parameter without an annotation takes the string as it is.
@@ -55,7 +58,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final, Literal, NamedTuple, NewType, NoReturn, TypeVar, get_args, get_origin
 
 from mcp_ref.machinery import shapes
-from mcp_ref.machinery.checking import SchemaMismatch, loader, plain_arms, shortened
+from mcp_ref.machinery.checking import SchemaMismatch, built, loader, plain_arms, shortened
 from mcp_ref.machinery.json_schema import FORMATS, SchemaRefused, Validator, prepare
 from mcp_ref.machinery.json_text import decode
 from mcp_ref.machinery.publishing import schema_of
@@ -113,13 +116,9 @@ def inspect_handler(function: Callable[..., Any], context_type: type, *, may_yie
     """
     name = getattr(function, "__qualname__", repr(function))
     # 1. The function that carries the hints and the docstring.
-    plain: Any = function
-    while isinstance(plain, functools.partial):
-        plain = plain.func
+    plain = _innermost(function)
     if not isinstance(plain, type | types.FunctionType | types.MethodType | types.BuiltinFunctionType):
-        plain = type(plain).__call__
-    while hasattr(plain, "__wrapped__"):
-        plain = plain.__wrapped__
+        plain = _innermost(type(plain).__call__)
     flags = plain.__code__.co_flags if hasattr(plain, "__code__") else 0
     if flags & (_CO_COROUTINE | _CO_ASYNC_GENERATOR):
         raise TypeError(f"{name}: a handler is a plain function, by `def`; there is no event loop for `async def`")
@@ -162,6 +161,13 @@ def inspect_handler(function: Callable[..., Any], context_type: type, *, may_yie
     return Handler(function, name, parameters, context, open_ended, unnamed, hints.get("return", Any), summary)
 
 
+def _innermost(function: Any) -> Any:
+    """The function that partial objects and decorators stand around."""
+    while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
+        function = function.func if isinstance(function, functools.partial) else function.__wrapped__
+    return function
+
+
 # As in `inspect`, which is not imported: it would take 8 ms of the start of every server.
 _CO_VARIABLE, _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x04 | 0x08, 0x20, 0x80, 0x200
 
@@ -181,10 +187,18 @@ def _parameters_of(function: Any) -> list[tuple[str, str, tuple[Any, ...]]]:
     # One with `*`, `**` or `/`, a partial object, a decorated function, a callable object, a class.
     import inspect
 
-    parameters = inspect.signature(function).parameters.values()
+    parameters = inspect.signature(_undecorated(function)).parameters.values()
     return [
         (each.name, _KINDS[each.kind], () if each.default is each.empty else (each.default,)) for each in parameters
     ]
+
+
+def _undecorated(function: Any) -> Any:
+    """A function for `inspect`, which passes over a partial object, and what that binds, if it says what it wraps."""
+    if isinstance(function, functools.partial):
+        return functools.partial(_undecorated(function.func), *function.args, **function.keywords)
+    decorated = hasattr(function, "__wrapped__") and not hasattr(function, "__signature__")
+    return _undecorated(function.__wrapped__) if decorated and not isinstance(function, types.MethodType) else function
 
 
 _KINDS: Final = ("by position", "by name", "*", "by name", "**")
@@ -284,8 +298,8 @@ def json_result(handler: Handler) -> tuple[JsonObject, Callable[[Any], list[str]
 
     The function returns "path: problem" texts: an empty list if the value fits.
 
-    Returns: None for what promises no structure: `str`, `None`, `Any`, no annotation, a bare `list` or `list[Any]`, and
-        mcp_ref's content blocks and results.
+    Returns: None for what promises no structure: `str`, `None`, `Any`, no annotation, and mcp_ref's content blocks,
+        lists of them, and results.
     Raises: TypeError: the annotation has no JSON Schema.
     """
     if _promises_nothing(handler.returns):
@@ -313,11 +327,11 @@ def _promises_nothing(hint: Any) -> bool:
     if is_union(hint):
         return any(_promises_nothing(arm) for arm in args if arm is not type(None))
     if get_origin(hint) in (list, tuple) and args:
-        # A list of strings is data; one that may also hold blocks is content.
-        return any(_promises_nothing(arm) for arm in args if arm not in (str, ...))
+        # A list of strings, or of whatever, is data; one that may hold blocks and nothing else is content.
+        return any(_promises_nothing(arm) for arm in args if arm not in (str, Any, object, ...))
     if typing.is_typeddict(hint):
         return bool(hint.__module__.startswith("mcp_ref."))
-    return hint in (str, None, type(None), Any, object, NoReturn, typing.Never, list, tuple)
+    return hint in (str, None, type(None), Any, object, NoReturn, typing.Never)
 
 
 def string_arguments(handler: Handler) -> Callable[[Mapping[str, str], Any], dict[str, Any]]:
@@ -395,7 +409,7 @@ _ARRAYS.update({tuple: tuple, set: set, frozenset: frozenset, AbstractSet: froze
 
 
 @functools.cache
-def _library_shapes() -> dict[Any, shapes.Scalar]:
+def _library_shapes() -> dict[Any, Shape]:
     """The single values whose classes come from modules that a start should not load (7 ms) if no hint names them."""
     from datetime import date, datetime, time
     from pathlib import Path
@@ -410,13 +424,20 @@ def _library_shapes() -> dict[Any, shapes.Scalar]:
 
         return shapes.Scalar("string", format=kind, make=read)
 
+    # Without `format`, which would need an offset: a time of Python seldom has one.
+    clock = shapes.Scalar("string", make=lambda text: time.fromisoformat(text.upper()))
+
     return {
         datetime: of("date-time", "2025-11-25T10:15:00Z", lambda text: datetime.fromisoformat(text.upper())),
         date: of("date", "2025-11-25", date.fromisoformat),
-        time: of("time", "10:15:00Z", lambda text: time.fromisoformat(text.upper())),
+        time: shapes.Described(clock, {"examples": ["10:15", "10:15:00Z"]}),
         UUID: of("uuid", "123e4567-e89b-12d3-a456-426614174000", UUID),
         Path: shapes.Scalar("string", make=Path),
     }
+
+
+# The methods that tell a model of pydantic 2, which is not imported.
+_MODEL: Final = ("model_json_schema", "model_validate", "model_dump")
 
 
 class _Hints:
@@ -429,6 +450,7 @@ class _Hints:
 
     def __init__(self, purpose: Literal["arguments", "result", "strings"]) -> None:
         self._purpose = purpose
+        self._named: dict[str, list[Any]] = {}
         self._objects: dict[Any, Object] = {}
         self._unfinished: set[Any] = set()
 
@@ -467,6 +489,8 @@ class _Hints:
             if not values or not all(type(value) in KINDS for value in values):
                 raise _Unsupported(bare, "has values that are not JSON scalars")
             return shapes.Enumeration(values, tuple(bare))
+        if self._purpose != "strings" and all(callable(getattr(bare, each, None)) for each in _MODEL):
+            return self._model(bare)
         if hasattr(bare, "__dataclass_fields__") or typing.is_typeddict(bare):
             return self._object(bare)
         if bare in _library_shapes():
@@ -481,18 +505,40 @@ class _Hints:
             shown = tuple(map(to_json, default))
             for value in shown:
                 loader(shape)(value)
-        except (TypeError, SchemaMismatch):
+        except (TypeError, ValueError):
             shown = ()
         return Field(shape, required, required, text, shown)
+
+    def _name(self, hint: Any) -> str:
+        """The name of a class in `$defs`, with a number if another class of this schema has it."""
+        same = self._named.setdefault(plain := re.sub(r"\W", "_", hint.__name__), [])
+        if hint not in same:
+            same.append(hint)
+        return f"{plain}.{same.index(hint) + 1}" if same[0] is not hint else plain
+
+    def _model(self, hint: Any) -> Shape:
+        """The shape of a model of pydantic 2, which is told by its methods; its parts are in `$defs` under its name."""
+        name, mode = self._name(hint), "serialization" if self._purpose == "result" else "validation"
+        try:
+            schema = {**hint.model_json_schema(mode=mode, ref_template=f"#/$defs/{name}.{{model}}")}
+            parts = {f"{name}.{each}": part for each, part in schema.pop("$defs", {}).items()}
+            # A model that holds itself is one of its parts; written out it tells its type, as the root must.
+            if (own := str(schema.get("$ref")).removeprefix("#/$defs/")) in parts:
+                schema = parts[own] | {key: value for key, value in schema.items() if key != "$ref"}
+            checked = prepare(schema | {"$defs": parts}, what="its schema")
+        except Exception as exc:
+            raise _Unsupported(hint, f"cannot be used as a model: {exc}") from None
+
+        if mode == "serialization":
+            return shapes.Described(shapes.Anything(), checked.schema, checked.problems)
+        return shapes.Described(shapes.Anything(), checked.schema, make=functools.partial(built, hint.model_validate))
 
     def _object(self, hint: Any) -> Object:
         """The shape of a dataclass or a TypedDict; one that holds itself is found here while it is being made."""
         if hint in self._objects:
             self._objects[hint].referenced |= hint in self._unfinished
             return self._objects[hint]
-        same = sum(known.__name__ == hint.__name__ for known in self._objects)
-        name = f"{hint.__name__}{same + 1}" if same else hint.__name__
-        is_dict, is_result = typing.is_typeddict(hint), self._purpose == "result"
+        name, is_dict, is_result = self._name(hint), typing.is_typeddict(hint), self._purpose == "result"
         shape = self._objects[hint] = Object(name, make=dict if is_dict or is_result else hint, referenced=False)
         self._unfinished.add(hint)
         try:
@@ -504,12 +550,18 @@ class _Hints:
                 shape.fields[key] = self.field(each, peel(each).is_required(hint, key))
         else:
             import dataclasses
+            import inspect
 
             for field in dataclasses.fields(hint):
                 default = () if is_result or field.default is dataclasses.MISSING else (field.default,)
                 required = is_result or (not default and field.default_factory is dataclasses.MISSING)
                 if is_result or field.init:
                     shape.fields[field.name] = self.field(hints[field.name], required, default)
+            try:
+                if not is_result:
+                    inspect.signature(hint).bind(**shape.fields)
+            except (TypeError, ValueError) as exc:
+                raise _Unsupported(hint, f"cannot be made from its fields: {exc}") from None
         self._unfinished.discard(hint)
         return shape
 
@@ -583,6 +635,8 @@ def _to_json(value: Any) -> Any:
             return sorted(items)
         except TypeError:
             return items
+    if all(callable(getattr(kind, each, None)) for each in _MODEL):
+        return _to_json(value.model_dump(mode="json", by_alias=True))
     if hasattr(kind, "__dataclass_fields__"):
         import dataclasses
 
@@ -599,4 +653,5 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, UUID | PurePath):
         return str(value)
     hint = "; return image(), audio() or text() of it" if isinstance(value, bytes | bytearray) else ""
+    hint = f", for it is one of {kind.__module__}; return its tolist()" if hasattr(value, "tolist") else hint
     raise TypeError(f"a value of type {kind.__name__} cannot be written as JSON{hint}")

@@ -11,6 +11,7 @@ library jsonschema is imported with the first schema that is prepared (30 ms tha
 
 Dialects: 2020-12, which is also the default, 2019-09, draft-07, draft-06 and draft-04. One schema has one dialect.
 Nothing is ever fetched: a reference must lead to a place in the same schema, or to a metaschema of a dialect above.
+`format` is an annotation, as it is by default in 2020-12: the formats below are for forms, and for hints of our own.
 
 Bounds, because a schema may come from a stranger: the depth, the parts and the text of a schema, the length of a
 `pattern`, and the work of one check, which every keyword counts for; also its deadline is looked at. One thing stays
@@ -41,8 +42,7 @@ _TIME = (
     r"([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 )
 _UUID = r"[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
-_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*:"
-_URI_TEXT = r"([A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
+_URI = r"[A-Za-z][A-Za-z0-9+.-]*:([A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -79,27 +79,23 @@ def is_date_time(value: str) -> bool:
 
 def is_email(value: str) -> bool:
     """A mailbox of RFC 5321: a dotted or a quoted local part, then a host name or an address in brackets."""
-    match = re.fullmatch(_EMAIL, value)
-    literal = match["literal"] if match else None
-    return match is not None and (literal is None or is_ipv4(literal) or is_ipv6(literal.removeprefix("IPv6:")))
+    from ipaddress import IPv4Address, IPv6Address
+
+    if (match := re.fullmatch(_EMAIL, value)) is None or (literal := match["literal"]) is None:
+        return match is not None
+    return _parses(IPv4Address, literal) or _parses(IPv6Address, literal.removeprefix("IPv6:"))
 
 
 def is_uri(value: str) -> bool:
     """A URI of RFC 3986, with its scheme."""
-    return re.match(_SCHEME, value) is not None and is_uri_reference(value)
-
-
-def is_uri_reference(value: str) -> bool:
-    """A URI, or a reference relative to one."""
     from urllib.parse import urlsplit
 
     # Reading the port checks it.
-    if not re.fullmatch(_URI_TEXT, value) or value.count("#") > 1 or not _parses(lambda uri: urlsplit(uri).port, value):
+    if not re.fullmatch(_URI, value) or value.count("#") > 1 or not _parses(lambda uri: urlsplit(uri).port, value):
         return False
     parts = urlsplit(value)
-    # Brackets stand for an address in the authority alone, and a colon in a first segment would be a scheme.
-    after = parts.path + parts.query + parts.fragment
-    return not ("[" in after or "]" in after) and bool(parts.scheme or ":" not in parts.path.split("/")[0])
+    # Brackets stand for an address in the authority alone.
+    return not re.search(r"[\[\]]", parts.path + parts.query + parts.fragment)
 
 
 def is_uuid(value: str) -> bool:
@@ -107,34 +103,9 @@ def is_uuid(value: str) -> bool:
     return re.fullmatch(_UUID, value) is not None
 
 
-def is_ipv4(value: str) -> bool:
-    """Four numbers with dots, none with a leading zero."""
-    from ipaddress import IPv4Address
-
-    return _parses(IPv4Address, value)
-
-
-def is_ipv6(value: str) -> bool:
-    """An address of RFC 4291, without a zone."""
-    from ipaddress import IPv6Address
-
-    return "%" not in value and _parses(IPv6Address, value)
-
-
-def is_regex(value: str) -> bool:
-    """A regular expression of Python that is not too long."""
-    if len(value) > MAX_PATTERN:
-        return False
-    try:
-        re.compile(value)
-    except (re.error, OverflowError, RecursionError):
-        return False
-    return True
-
-
-_ALL = (is_date, is_date_time, is_email, is_ipv4, is_ipv6, is_regex, is_time, is_uri, is_uri_reference, is_uuid)
+_ALL = (is_date, is_date_time, is_email, is_uri, is_uuid)
 FORMATS: Final = {check.__name__.removeprefix("is_").replace("_", "-"): check for check in _ALL}
-"""By the name in `format`. They say nothing about values that are not strings."""
+"""By the name in `format`: those of forms, and of hints."""
 
 # -- schemas ------------------------------------------------------------------------------------------------------
 
@@ -301,7 +272,7 @@ def _compiled(schema: Any) -> Any:
     library = getattr(jsonschema, DIALECTS[dialect])
     try:
         # MUST: a schema is valid in its dialect (basic/index#schema-validation)
-        library.check_schema(schema, format_checker=_format_checker("regex"))
+        library.check_schema(schema, format_checker=_pattern_checker())
     except jsonschema.SchemaError as exc:
         raise SchemaRefused(f"is not valid in its dialect {dialect}: {_text(exc)}") from None
     for part in _parts(schema, dialect):
@@ -311,7 +282,7 @@ def _compiled(schema: Any) -> Any:
         for keyword in ("unevaluatedItems", "unevaluatedProperties"):
             if keyword in part:
                 part[keyword] = part.pop(keyword)
-    return _extended(library)(schema, registry=Registry(), format_checker=_format_checker(*FORMATS))
+    return _extended(library)(schema, registry=Registry())
 
 
 def _parts(schema: Any, dialect: str) -> list[Any]:
@@ -374,7 +345,7 @@ def _extended(library: Any) -> Any:
         return check
 
     extend: Callable[..., Any] = validators.extend
-    keywords = {**library.VALIDATORS, "uniqueItems": _unique_items}
+    keywords = {**library.VALIDATORS, "uniqueItems": _unique_items, "multipleOf": _multiple_of}
     return extend(library, {name: counted(name, keyword) for name, keyword in keywords.items()})
 
 
@@ -384,6 +355,19 @@ def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> An
 
     if unique and isinstance(instance, list) and len(set(map(_hashable, instance))) < len(instance):
         yield ValidationError("has non-unique elements")
+
+
+def _multiple_of(validator: Any, divisor: Any, instance: Any, schema: Any) -> Any:
+    """The keyword `multipleOf`, of the decimal fractions that JSON writes; the library divides binary ones."""
+    from fractions import Fraction
+
+    from jsonschema import ValidationError
+
+    if validator.is_type(instance, "number"):
+        # An int as it is: its text may be too long. The exponent of a float is short.
+        dividend, by = (Fraction(each if isinstance(each, int) else repr(each)) for each in (instance, divisor))
+        if dividend % by:
+            yield ValidationError(f"{instance!r} is not a multiple of {divisor!r}")
 
 
 def _hashable(value: Any) -> Any:
@@ -399,15 +383,14 @@ def _hashable(value: Any) -> Any:
 
 
 @functools.cache
-def _format_checker(*names: str) -> Any:
+def _pattern_checker() -> Any:
+    """Checks, by the format that a metaschema gives to patterns, that they are of Python, and not too long."""
     from jsonschema import FormatChecker
 
-    def checked(has_format: Callable[[str], bool]) -> Callable[[Any], bool]:
-        return lambda value: not isinstance(value, str) or has_format(value)
-
     checker = FormatChecker(formats=())
-    for name in names:
-        checker.checks(name)(checked(FORMATS[name]))
+    checker.checks("regex", raises=(re.error, OverflowError, RecursionError))(
+        lambda value: not isinstance(value, str) or (len(value) <= MAX_PATTERN and bool(re.compile(value)))
+    )
     return checker
 
 

@@ -50,7 +50,7 @@ class _Writing(NamedTuple):
     """One schema being written, and what it refers to so far, by name."""
 
     revision: Revision | None
-    referenced: dict[str, tuple[Object, JsonObject]]
+    referenced: dict[str, tuple[Shape, JsonObject]]
 
     def write(self, shape: Shape) -> JsonObject:
         match shape:
@@ -80,7 +80,9 @@ class _Writing(NamedTuple):
                 values = self.write(shape.each)
                 return {"type": "object"} | ({"additionalProperties": values} if values else {})
             case shapes.Described():
-                return self.write(shape.shape) | shape.words
+                described = self.write(shape.shape) | shape.words
+                self.referenced.update({name: (shape, part) for name, part in described.pop("$defs", {}).items()})
+                return described
             case shapes.Choice():
                 arms = [self.write(arm) for arm in shape.here]
                 return {"anyOf": arms} if len(arms) > 1 else arms[0]

@@ -183,11 +183,15 @@ class Map(NamedTuple):
 
 
 class Described(NamedTuple):
-    """A shape with words of its own in the schema: a description, and the bounds that `problems` checks."""
+    """A shape with words of its own in the schema: a description, and the bounds that `problems` checks; or a model.
+
+    `make`, if it is given, checks a value instead of the shape, and builds what a handler gets.
+    """
 
     shape: Shape
     words: JsonObject
-    problems: Callable[[Any], list[str]] | None
+    problems: Callable[[Any], list[str]] | None = None
+    make: Callable[[Any], Any] | None = None
 
 
 class Choice(NamedTuple):

@@ -509,7 +509,7 @@ def contents_bytes(contents: Contents) -> bytes:
         return cast(bytes, parts["text"].encode("utf-8"))
     try:
         return base64.b64decode(parts["blob"], validate=True)
-    except (KeyError, ValueError) as problem:
+    except (KeyError, TypeError, ValueError) as problem:
         raise RemoteProtocolError(
             f"the contents of {contents.get('uri')} are neither text nor base64: {problem}"
         ) from None

@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
+import os
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -34,7 +35,7 @@ from mcp_ref.errors import (
     TransportClosed,
 )
 from mcp_ref.machinery import json_schema
-from mcp_ref.machinery.checking import SchemaMismatch
+from mcp_ref.machinery.checking import SchemaMismatch, said
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.handlers import (
     F,
@@ -183,13 +184,13 @@ def tool(
     |---|---|
     | `str`, `int`, `float`, `bool`, `None`, `Any`; `Literal`, `Enum` | the value; the member |
     | `list[T]`, `tuple[A, B]`, `set[T]`, `dict[str, T]`, and their abstract types; `A | B` | one of these |
-    | dataclass, `TypedDict`; `datetime`, `date`, `time`, `UUID`, `Path` | an instance, a dict |
+    | dataclass, `TypedDict`, model of pydantic; dates, times, `UUID`, `Path` | an instance, a dict |
     | `Annotated[T, "text"]`, `Annotated[T, Ge(1)]` | T, with this description, this bound |
 
     The `outputSchema` follows from the return annotation: a dataclass, a `TypedDict` or a `dict[str, T]` is an object;
-    a list, a number and so on are what they are. No schema is made for `str`, `None`, `Any`, content blocks and
-    `CallToolResult`. 2025-06-18 and 2025-11-25 can only carry objects: for a tool with any other `outputSchema` they
-    show neither the schema nor `structuredContent`, only the text.
+    a list, a number and so on are what they are. No schema is made for `str`, `None`, `Any`, content blocks, lists of
+    these and `CallToolResult`. 2025-06-18 and 2025-11-25 can only carry objects: for a tool with any other
+    `outputSchema` they show neither the schema nor `structuredContent`, only the text.
 
     Args:
         name: on the wire; by default the function's. One that is not 1 to 128 of `A-Z a-z 0-9 _ - .` is only logged.
@@ -299,7 +300,7 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
     | the function | the result |
     |---|---|
     | returns a dict that has only members of `CallToolResult` | that result; without `content`, its data as text |
-    | returns anything, and the tool has an `outputSchema` | `structuredContent`, and the same as text |
+    | returns anything, and the tool has an `outputSchema` | `structuredContent`, and the same as text, or its blocks |
     | returns `None`, a text, a block, or several of these | that `content` |
     | returns any other value that JSON can hold | its JSON as text |
     | raises ToolError | `isError`, with its text |
@@ -325,6 +326,7 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
         raise InvalidParams(wrong) from None
     if entry.context_parameter is not None:
         arguments[entry.context_parameter] = ctx
+    process = os.getpid()
     try:
         return _result_of(entry, entry.function(**arguments), ctx)
     except (Refusal, RequestCancelled):
@@ -332,14 +334,14 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
     except ToolError as failure:
         # SHOULD: errors of a tool are results, so that the model can see them (server/tools#error-handling)
         return _failed(str(failure))
-    except Exception as failure:
+    except (Exception, SystemExit) as failure:
+        if isinstance(failure, SystemExit) and os.getpid() != process:
+            raise  # The function has forked, and its child must end, and not answer.
         # An ErrorResponse that the function got from another server comes here, too: only a Refusal is for our client.
         # MUST: sanitize tool outputs: the traceback stays here (server/tools#security-considerations)
         # If the connection broke while the function used it, no traceback is needed: the function is not at fault.
         log.error("tool %s failed: %s", name, failure, exc_info=not isinstance(failure, TransportClosed))
-        # str() of a KeyError is only its key.
-        told = f"KeyError: {failure}" if isinstance(failure, KeyError) else str(failure) or type(failure).__name__
-        why = "" if ctx.server.mask_errors else f": {told}"
+        why = "" if ctx.server.mask_errors else f": {said(failure)}"
         return _failed(f"Error executing tool {name}{why}")
 
 
@@ -350,14 +352,16 @@ def _failed(message: str) -> CallToolResult:
 def _result_of(entry: ToolEntry, value: Any, ctx: Context) -> CallToolResult:
     """Make a result of what a function returned; see `tools_call`. Raises: TypeError: JSON cannot hold it."""
     is_result = isinstance(value, dict) and _is_result(value)
+    several = value if isinstance(value, list | tuple) else [value]
+    as_blocks = all(isinstance(each, str) or is_block(each) for each in several)
+    content: Any = [{"type": "text", "text": each} if isinstance(each, str) else each for each in several]
     if not is_result and entry.output_problems is None:
         if value is None:
             return {"content": []}
         # MAY: a tool returns links to resources, and embedded resources
         # (server/tools#resource-links, #embedded-resources)
-        several = value if isinstance(value, list | tuple) else [value]
-        if all(isinstance(each, str) or is_block(each) for each in several):
-            return {"content": [{"type": "text", "text": each} if isinstance(each, str) else each for each in several]}
+        if as_blocks:
+            return {"content": content}
         data = to_json(value)
         return {"content": [text(data if isinstance(data, str) else json.dumps(data, ensure_ascii=False))]}
     if is_result and is_input_required(value):
@@ -366,8 +370,12 @@ def _result_of(entry: ToolEntry, value: Any, ctx: Context) -> CallToolResult:
     result: JsonObject = dict(value) if is_result else {"structuredContent": value}
     if "structuredContent" in result:
         data = result["structuredContent"] = to_json(result["structuredContent"])
-        # SHOULD: repeat structuredContent as JSON in a text block (server/tools#structured-content)
-        result = {"content": [text(json.dumps(data, ensure_ascii=False))], **result}
+        # What a `-> list` holds may also be blocks, such as pictures, which are to be seen.
+        as_blocks &= entry.definition.get("outputSchema") == {"type": "array"}
+        if not (as_blocks and any(map(is_block, several))):
+            # SHOULD: repeat structuredContent as JSON in a text block (server/tools#structured-content)
+            content = [text(json.dumps(data, ensure_ascii=False))]
+        result = {"content": content, **result}
     if entry.output_problems is not None and not result.get("isError"):
         # MUST: give structured results that conform to the outputSchema (server/tools#output-schema)
         problems = entry.output_problems(data) if "structuredContent" in result else ["structuredContent is missing"]

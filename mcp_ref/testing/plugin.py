@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
@@ -154,7 +155,11 @@ def _findings(item: pytest.Item) -> list[str]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    if call.excinfo is not None and (errors := sys.modules.get("mcp_ref.errors")) is not None:
+        # Where our frames end in an error of ours, its text says all; --full-trace shows them.
+        for module in [each for name, each in sys.modules.items() if name.startswith("mcp_ref.")]:
+            vars(module)["__tracebackhide__"] = call.excinfo.errisinstance(errors.McpError)
     report = yield
     if report.failed and (traffic := item.stash.get(_TRAFFIC, None)) and traffic.events:
         report.sections.append(("MCP traffic", traffic.told()))

@@ -72,11 +72,12 @@ def _json(rows: Sequence[Row], name: str) -> str:
 
 
 def _markdown(rows: Sequence[Row], name: str) -> str:
-    lines = [f"**{name}**: {len(rows)} rows", "", "| | where | what |", "|---|---|---|"]
+    lines = [f"**{name}**: {len(rows)} rows", "", "| | revision | where | what |", "|---|---|---|---|"]
     for row in rows:
-        cells = (_clean(each).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for each in row[:3])
-        where, verdict, says = (" ".join(cell.split()) for cell in cells)
-        lines.append(f"| {verdict} | {where} | {says} |")
+        told = (*row[:3], row.revision)
+        cells = (_clean(each).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for each in told)
+        where, verdict, says, revision = (" ".join(cell.split()) for cell in cells)
+        lines.append(f"| {verdict} | {revision} | {where} | {says} |")
     return "\n".join(lines) + "\n"
 
 

@@ -96,7 +96,7 @@ _CODES: Final[dict[int, str]] = {
     -32700: "parse error: what arrived is not JSON",
     -32600: "invalid request: not a message that is allowed here",
     -32601: "method not found: unknown in this revision, or its capability was not declared",
-    -32602: "invalid params: the parameters do not fit",
+    -32602: "invalid params: they do not fit, or name what does not exist",
     -32603: "internal error: the receiver failed",
     -32002: "resource not found (the code of the session era)",
     -32042: "a URL elicitation has to be done first (2025-11-25 only)",

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from mcp_ref.cli import main
+from mcp_ref.cli.commands import arguments_of
 from mcp_ref.cli.demo import Telling, build_server, converse
 from mcp_ref.cli.table import GROUPS, parser
 from mcp_ref.machinery.http_exchange import HttpRequest
@@ -31,7 +32,7 @@ Capture = pytest.CaptureFixture[str]
 
 SERVER = '''
 import os, threading
-from mcp_ref import Server, ToolError
+from mcp_ref import Server, ToolError, image
 
 server = other = Server("little")
 
@@ -48,6 +49,10 @@ def slow() -> str:
 @server.tool()
 def die() -> str:
     os._exit(7)
+
+@server.tool()
+def picture():
+    return image(b"\\x00\\xff", "image/png")
 
 @server.resource("blob://bytes")
 def data() -> bytes:
@@ -83,7 +88,11 @@ def run(*arguments: str) -> int:
         (["call", "--json", "double", "--json-args", '{"number": 1}', "number=21", "label=007", "LITTLE"], 0,
          '"twice": "00742"', ""),
         (["call", "cancel_booking", "number=42", *DEMO], 1, "There is no booking 42.", ""),
-        (["call", "teleport", *DEMO], 3, "", "(-32602): invalid params: the parameters do not fit"),
+        (["call", "teleport", *DEMO], 3, "", "(-32602): invalid params: they do not fit, or name what does not exist"),
+        (["call", "forcast", *DEMO], 3, "", "the server does not list a tool 'forcast'; did you mean forecast?\n"),
+        (["call", "teleport", *DEMO], 3, "", "the server does not list a tool 'teleport'\n"),
+        (["task", "list", *DEMO], 3, "", "2025-11-25 alone has it"),
+        (["spec", "tools/cal"], 2, "", "no method 'tools/cal'; did you mean tools/call?"),
         (["tools", "--", "/no/such/program"], 4, "", "/no/such/program"),
         (["call", "die", "LITTLE"], 4, "", "exited with code 7"),
         (["call", "slow", "--timeout", "0.8", "LITTLE"], 4, "", "timed out"),
@@ -121,6 +130,59 @@ def test_resources_are_listed_and_read(capsys: Capture) -> None:
     assert "trip://guide/{city}" in out
     assert run("read", "trip://guide/Oslo", *DEMO) == 0
     assert capsys.readouterr().out == "Oslo is best seen on foot.\n"
+
+
+def test_a_picture_goes_out_as_its_bytes(capfdbinary: pytest.CaptureFixture[bytes], little: list[str]) -> None:
+    assert run("call", "picture", *little) == 0
+    assert capfdbinary.readouterr().out == b"\x00\xff"
+
+
+@pytest.mark.parametrize(
+    ("word", "told"), [("tolls", "'tolls'; did you mean tools?"), ("zzz", "'zzz'; --help lists them")]
+)
+def test_an_unknown_command_is_told_with_the_one_that_is_like_it(capsys: Capture, word: str, told: str) -> None:
+    with pytest.raises(SystemExit) as left:
+        run(word, "--", "x")
+    assert left.value.code == 2 and f"error: there is no command {told}" in capsys.readouterr().err
+
+
+SCHEMA = {
+    "$defs": {"text": {"type": "string"}, "both": {"anyOf": [{"$ref": "#/$defs/text"}, {"type": "integer"}]}},
+    "properties": {
+        "text": {"type": "string"},
+        "day": {"type": "string", "format": "date"},
+        "optional": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "listed": {"type": ["string", "null"]},
+        "reference": {"$ref": "#/$defs/text"},
+        "both": {"$ref": "#/$defs/both"},
+        "choice": {"enum": ["1", "true", "x"]},
+        "one": {"const": "1"},
+        "mixed": {"enum": ["1", 1]},
+        "any": {},
+        "number": {"type": "integer"},
+        "list": {"anyOf": [{"type": "string"}, {"type": "array"}]},
+        "broken": {"anyOf": [{"type": "string", "pattern": r"\p{L}"}, {"type": "null"}]},
+        "lost": {"$ref": "#/$defs/none"},
+        "odd": 5,
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("text=12345", "12345"), ('text="a"', '"a"'), ("day=5", "5"), ("optional=12345", "12345"),
+        ("optional=null", None),
+        ('optional="a"', '"a"'), ("listed=1.5", "1.5"), ("listed=null", None), ("reference=true", "true"),
+        ('reference="a"', '"a"'), ("both=5", 5), ("both=5.5", "5.5"), ("both=x", "x"), ("choice=1", "1"),
+        ("choice=true", "true"), ('choice="x"', "x"), ("one=1", "1"), ("mixed=1", 1), ("any=1", 1), ('any="1"', "1"),
+        ("any={}", {}), ("any=a b", "a b"), ("number=5", 5), ("number=x", "x"), ("number=1.5", 1.5), ("list=[1]", [1]),
+        ("list={}", "{}"), ("broken=5", "5"), ("lost=5", 5), ("odd=5", 5), ("unknown=5", 5), ("unknown==", "="),
+    ],
+)  # fmt: skip
+def test_a_text_stays_one_where_the_parameter_takes_no_other(word: str, value: Any) -> None:
+    found = arguments_of([word], SCHEMA)[word.partition("=")[0]]
+    assert found == value and type(found) is type(value)
 
 
 def test_a_blob_goes_out_as_its_bytes(capfdbinary: pytest.CaptureFixture[bytes], little: list[str]) -> None:

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from mcp_ref.cli import shown
+from mcp_ref.errors import RemoteProtocolError
 from mcp_ref.trace.narrate import escaped
 
 
@@ -29,6 +30,15 @@ def test_every_kind_of_content_has_a_line() -> None:
         "[resource a:b]",
         "[link a:c: linked]",
     ]
+
+
+@pytest.mark.parametrize("kind", ["image", "audio"])
+def test_a_picture_or_a_sound_alone_is_its_bytes(kind: str) -> None:
+    block = {"type": kind, "data": "AP8=", "mimeType": "a/b"}
+    assert list(shown.tool_result({"content": [block]})) == [b"\x00\xff"]
+    assert list(shown.tool_result({"content": [block, block]})) == [f"[{kind} a/b, 3 bytes]"] * 2
+    with pytest.raises(RemoteProtocolError, match="is not base64"):
+        list(shown.tool_result({"content": [{**block, "data": "%"}]}))
 
 
 @pytest.mark.parametrize("rest", [{"properties": 5}, {"required": 5, "properties": {"a": {"type": "string"}}}])

@@ -305,7 +305,8 @@ def test_many_threads_may_use_one_cache() -> None:
             keep(view, method, params, mark=who, scope="public" if turn % 4 == 0 else "private", ttl=60_000)
             got = view.get(method, params)
             assert got is None or got["mark"] == who or got["cacheScope"] == "public"
-            assert len(cache._results) <= 5 and cache._size <= 3000
+            with cache._lock:
+                assert len(cache._results) <= 5 and cache._size <= 3000
             if turn % 10 == 0:
                 view.changed(TOOLS, {})
 

@@ -21,6 +21,7 @@ from mcp_ref import (
     Url,
     accept,
     audio,
+    contents_bytes,
     data_of,
     image,
     text,
@@ -173,6 +174,12 @@ def test_the_text_and_the_bytes_of_a_result_have_helpers() -> None:
         assert text_of(client.get_prompt("write")) == "first\nsecond"
         kinds = {block["type"]: block for block in client.call_tool("show")["content"]}
     assert (data_of(kinds["image"]), data_of(kinds["audio"])) == (b"\x89PNG", b"RIFF")  # type: ignore[arg-type]
+    for wrong in ({"type": "image", "data": "%"}, {"type": "image"}, {"type": "audio", "data": None}):
+        with pytest.raises(RemoteProtocolError, match=f"the data of a block of {wrong['type']} is not base64"):
+            data_of(wrong)  # type: ignore[arg-type]
+    for entry in ({"uri": "a:b", "blob": "%"}, {"uri": "a:b"}, {"uri": "a:b", "blob": None}):
+        with pytest.raises(RemoteProtocolError, match="the contents of a:b are neither text nor base64"):
+            contents_bytes(entry)  # type: ignore[arg-type]
 
 
 MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {

@@ -1135,6 +1135,8 @@ def test_an_extension_of_ones_own_has_methods_kinds_and_declarations() -> None:
         assert problem.code == -32602 and problem.data == {"path": "params.value"}
     with Client(server, revision=EXTENSION) as client:
         assert refused(client, "example/double", {"value": 4}).code == -32021
+    with pytest.raises(ValueError, match=r"answers= of \['com.example/double'\] to the server"):
+        Client(server, extensions=[served_ours])
     with Client(Server("other"), revision=EXTENSION, extensions=[ours]) as client, pytest.raises(LocalProtocolError):
         client.request("example/double", {"value": 4})
     with Client(server, revision=CORE, extensions=[ours]) as client:

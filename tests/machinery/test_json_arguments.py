@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import enum
 import functools
+import json
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
+from dataclasses import InitVar, dataclass, field
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, Optional, TypedDict
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, Optional, TypedDict, TypeVar
 from uuid import UUID
 
 import jsonschema
@@ -18,7 +19,7 @@ import pytest
 
 from mcp_ref.content import ContentBlock, TextContent
 from mcp_ref.machinery.checking import SchemaMismatch
-from mcp_ref.machinery.handlers import inspect_handler, json_arguments, json_result, to_json
+from mcp_ref.machinery.handlers import inspect_handler, json_arguments, json_result, string_arguments, to_json
 
 
 class Context:
@@ -204,7 +205,18 @@ HINTS: list[tuple[Any, dict[str, Any], list[tuple[Any, Any]], list[Any]]] = [
         ["2025-11-25T10:00:00", "x", 5],
     ),
     (date, {"type": "string", "format": "date"}, [("2025-11-25", date(2025, 11, 25))], ["25.11.2025"]),
-    (time, {"type": "string", "format": "time"}, [("10:00:00Z", time(10, tzinfo=UTC))], ["10 o'clock"]),
+    (
+        time,
+        {"type": "string", "examples": ["10:15", "10:15:00Z"]},
+        [
+            ("10:00:00Z", time(10, tzinfo=UTC)),
+            ("10:15", time(10, 15)),
+            ("10:15:00.5", time(10, 15, 0, 500_000)),
+            ("10:15z", time(10, 15, tzinfo=UTC)),
+            ("23:00+05:30", time(23, tzinfo=timezone(timedelta(minutes=330)))),
+        ],
+        ["10 o'clock", "25:00", "10:60", "10:15:61", "2025-11-25T10:15:00Z", "", 5],
+    ),
     (
         UUID,
         {"type": "string", "format": "uuid"},
@@ -231,7 +243,7 @@ def test_the_schema_of_a_hint_its_check_and_the_library_agree(
     for value in bad:
         with pytest.raises(SchemaMismatch):
             found.arguments({"v": value})
-        if schema.get("format") in (None, "date"):
+        if schema.get("format") in (None, "date") and hint is not time:
             assert not library.is_valid({"v": value})
 
 
@@ -383,6 +395,37 @@ def test_methods_partials_and_callable_objects_are_functions_too() -> None:
     assert inspect(partial).input_schema["required"] == ["a"]
 
 
+def test_what_is_bound_already_is_not_an_argument_whatever_a_decorator_says() -> None:
+    def f(a: int, b: int, c: str = "c") -> str:
+        """A function."""
+        return f"{a} {b} {c}"
+
+    def decorated(function: Any) -> Any:
+        return functools.wraps(function)(lambda *args, **keywords: function(*args, **keywords))
+
+    named = functools.update_wrapper(functools.partial(f, 1), f)
+    for function in (
+        named, functools.partial(named), decorated(named), functools.partial(decorated(f), 1),
+        decorated(functools.partial(f, 1)), decorated(decorated(named)),
+        functools.update_wrapper(functools.partial(decorated(f), 1), f),
+        functools.update_wrapper(functools.partial(Keeper().method, 1), f),
+        decorated(functools.partial(Keeper().method, 1)),
+    ):  # fmt: skip
+        found = inspect(function)
+        assert {name: each["type"] for name, each in found.input_schema["properties"].items()} == {
+            "b": "integer",
+            "c": "string",
+        }
+        assert function(**found.arguments({"b": 2})) == "1 2 c"
+    once = inspect(functools.lru_cache(f))
+    assert once.input_schema["properties"]["a"] == {"type": "integer"} and once.summary == "A function."
+
+
+class Keeper:
+    def method(self, a: int, b: int, c: str = "c") -> str:
+        return f"{a} {b} {c}"
+
+
 PLAIN = """
 import sys
 from mcp_ref import Server
@@ -452,10 +495,72 @@ def test_a_union_tells_all_its_arms() -> None:
     assert caught.value.problems == ['v: expected an integer or null, got a string: "x"']
 
 
-def test_what_a_dataclass_itself_refuses_is_a_problem() -> None:
+@dataclass
+class Picky:
+    how: str
+
+    def __post_init__(self) -> None:
+        if self.how == "assert":
+            raise AssertionError
+        {"value": 0, "zero": 1 / (self.how != "zero")}[self.how]
+
+    def __hash__(self) -> int:
+        raise LookupError("no hash")
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "problem"),
+    [
+        (Positive, {"n": 0}, "v: n must be positive"),
+        (Picky, {"how": "assert"}, "v: AssertionError"),
+        (Picky, {"how": "other"}, "v: KeyError: 'other'"),
+        (Picky, {"how": "zero"}, "v: division by zero"),
+        (list[Picky], [{"how": "value"}, {"how": "zero"}], "v[1]: division by zero"),
+        (set[Picky], [{"how": "value"}], "v: no hash"),
+    ],
+)
+def test_what_a_dataclass_itself_refuses_is_a_problem(hint: Any, value: Any, problem: str) -> None:
     with pytest.raises(SchemaMismatch) as caught:
-        of(Positive).arguments({"v": {"n": 0}})
-    assert caught.value.problems == ["v: n must be positive"]
+        of(hint).arguments({"v": value})
+    assert caught.value.problems[0].startswith(problem)
+
+
+@dataclass
+class Scaled:
+    x: int
+    scale: InitVar[int]
+
+
+@dataclass
+class ScaledByDefault:
+    x: int
+    scale: InitVar[int] = 2
+
+
+@dataclass(init=False)
+class Unmade:
+    x: int
+
+
+@dataclass(init=False)
+class Handmade:
+    x: int
+
+    def __init__(self, x: int, more: int = 1) -> None:
+        self.x = x + more
+
+
+@pytest.mark.parametrize("hint", [Scaled, Unmade, list[Scaled], Unmade | None])
+def test_a_dataclass_that_its_fields_cannot_make_is_refused_when_registering(hint: Any) -> None:
+    with pytest.raises(TypeError, match=r"'v': (Scaled|Unmade) cannot be made from its fields: .*'(x|scale)'"):
+        of(hint)
+    # Whoever returns one has made it.
+    assert returning(Scaled).output_problems({"x": 1}) == []
+
+
+def test_a_dataclass_with_an_init_of_its_own_is_made_by_that() -> None:
+    assert of(ScaledByDefault).arguments({"v": {"x": 1}})["v"] == ScaledByDefault(1)
+    assert of(Handmade).arguments({"v": {"x": 1}})["v"].x == 2
 
 
 # -- the schema of the result
@@ -463,7 +568,7 @@ def test_what_a_dataclass_itself_refuses_is_a_problem() -> None:
 
 @pytest.mark.parametrize(
     "hint",
-    [str, None, Any, object, TextContent, ContentBlock, list[TextContent], list[str | TextContent], list, list[Any],
+    [str, None, Any, object, TextContent, ContentBlock, list[TextContent], list[str | TextContent],
      str | None, TextContent | str, Annotated[str, "text"], tuple[TextContent, ...], str | Point],
 )  # fmt: skip
 def test_a_return_type_without_structure_has_no_output_schema(hint: Any) -> None:
@@ -473,7 +578,8 @@ def test_a_return_type_without_structure_has_no_output_schema(hint: Any) -> None
 @pytest.mark.parametrize(
     ("hint", "kind"),
     [(Point, "object"), (Weather, "object"), (Node, "object"), (dict[str, int], "object"), (dict[str, Any], "object"),
-     (list[int], "array"), (list[str], "array"), (int, "integer"), (bool, "boolean"), (Color, "string")],
+     (list[int], "array"), (list[str], "array"), (list, "array"), (list[Any], "array"), (tuple, "array"),
+     (int, "integer"), (bool, "boolean"), (Color, "string")],
 )  # fmt: skip
 def test_a_return_annotation_gives_an_output_schema(hint: Any, kind: str) -> None:
     schema = returning(hint).output_schema
@@ -496,6 +602,13 @@ def test_a_recursive_dataclass_that_is_returned_is_an_object_at_the_root() -> No
     assert found.output_problems(value) == []
     assert jsonschema.Draft202012Validator(found.output_schema).is_valid(value)
     assert not jsonschema.Draft202012Validator(found.output_schema).is_valid({"value": 1, "children": [{}]})
+
+
+@pytest.mark.parametrize("value", [time(10, 15), time(10, 15, tzinfo=UTC), time(10, 15, 0, 7), datetime(2025, 11, 25)])
+def test_a_time_that_is_returned_fits_its_schema(value: Any) -> None:
+    found = returning(type(value))
+    assert found.output_problems(to_json(value)) == []
+    assert found.output_problems("noon") != []
 
 
 def test_a_return_annotation_without_schema_is_refused() -> None:
@@ -619,7 +732,7 @@ def test_a_field_as_a_default_is_refused_with_what_to_write() -> None:
 
 
 class Model:
-    """As a model of pydantic is: a class that the hints know nothing of."""
+    """A class that the hints know nothing of."""
 
 
 @pytest.mark.parametrize("hint", [Model, Decimal, timedelta, bytes])
@@ -637,6 +750,234 @@ def test_pydantic_and_annotated_types_are_read_as_they_are() -> None:
     for unread in (pydantic.StringConstraints(min_length=1, strip_whitespace=True), pydantic.AfterValidator(str)):
         with pytest.raises(TypeError, match="is not understood in this place"):
             of(Annotated[str, unread])
+
+
+# -- models of pydantic
+
+
+def read_model(function: Any) -> tuple[Read, jsonschema.Draft202012Validator]:
+    """What is read from a function, and what a stranger would check its arguments with."""
+    found = inspect(function)
+    jsonschema.Draft202012Validator.check_schema(found.input_schema)
+    return found, jsonschema.Draft202012Validator(found.input_schema)
+
+
+def test_a_model_of_pydantic_is_a_parameter_and_a_result() -> None:
+    pydantic = pytest.importorskip("pydantic", reason="needs pydantic, which comes with the official SDK")
+
+    class Address(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        street: str = pydantic.Field(min_length=1, description="with its number")
+
+    class Order(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        "An order."
+
+        to: Address
+        when: datetime | None = None
+        items: list[int] = pydantic.Field(default_factory=list, alias="lines")
+
+        @pydantic.field_validator("items")
+        @classmethod
+        def few(cls, value: list[int]) -> list[int]:
+            if len(value) > 2:
+                raise ValueError("too many")
+            return value
+
+    OtherOrder, Home = Order, Address
+
+    class Address(pydantic.BaseModel):  # type: ignore[misc, name-defined, no-redef]
+        planet: str
+
+    class Order(pydantic.BaseModel):  # type: ignore[misc, name-defined, no-redef]
+        to: Address
+
+    def f(v, w=None, x=(), y=OtherOrder(to=Home(street="1 Way"))):  # type: ignore[no-untyped-def]  # noqa: B008
+        return v
+
+    f.__annotations__ = {
+        "v": OtherOrder, "w": Annotated[Order | None, "far"], "x": list[OtherOrder], "y": OtherOrder,
+        "return": OtherOrder,
+    }  # fmt: skip
+    found, library = read_model(f)
+    # 1. Two models of one name, each with a part of one name, keep their own.
+    assert list(found.input_schema["$defs"]) == ["Order.2.Address", "Order.Address"]
+    assert found.input_schema["properties"]["v"]["description"] == "An order."
+    assert found.input_schema["properties"]["w"]["description"] == "far"
+    assert found.input_schema["properties"]["y"]["default"] == {"to": {"street": "1 Way"}, "when": None, "lines": []}
+    given = {
+        "v": {"to": {"street": "1 Way"}, "when": "2025-11-25T10:15:00", "lines": [1, "2"]},
+        "w": {"to": {"planet": "Mars"}},
+        "x": [{"to": {"street": "2 Way"}}],
+    }
+    assert not library.is_valid({**given, "w": {"to": {"street": "1 Way"}}})
+    assert not library.is_valid({**given, "x": [{"to": {"planet": "Mars"}}]})
+    # 2. What the function gets.
+    made = found.arguments(given)
+    assert made["v"] == OtherOrder(to=Home(street="1 Way"), when=datetime(2025, 11, 25, 10, 15), lines=[1, 2])
+    assert isinstance(made["w"], Order) and isinstance(made["x"][0], OtherOrder)
+    assert found.arguments({"v": made["v"].model_dump(by_alias=True), "w": None})["w"] is None
+    # 3. What is wrong, each in its place.
+    wrong = {
+        "v": {"to": {"street": ""}, "when": "soon", "lines": [1, 2, 3]},
+        "w": {"to": 5},
+        "x": [{"to": {"street": "1"}}, {"lines": ["x"]}],
+        "z": 1,
+    }
+    with pytest.raises(SchemaMismatch) as caught:
+        found.arguments(wrong)
+    assert [each.partition(":")[0] for each in caught.value.problems] == [
+        "v.lines", "v.to.street", "v.when", "w.to", "x[1].lines[0]", "x[1].to", "z",
+    ]  # fmt: skip
+    assert caught.value.problems[0] == "v.lines: Value error, too many"
+    # 4. What it returns.
+    assert found.output_schema is not None and found.output_schema["type"] == "object"
+    value = to_json([made["v"]])[0]
+    assert value == {"to": {"street": "1 Way"}, "when": "2025-11-25T10:15:00", "lines": [1, 2]}
+    assert found.output_problems(value) == [] and json.dumps(value)
+    assert jsonschema.Draft202012Validator(found.output_schema).is_valid(value)
+    assert found.output_problems({"to": {}}) == ["to: 'street' is a required property"]
+
+
+def test_models_that_hold_themselves_are_generic_or_are_not_objects_keep_their_schemas() -> None:
+    pydantic = pytest.importorskip("pydantic", reason="needs pydantic, which comes with the official SDK")
+    T = TypeVar("T")
+
+    class Tree(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        value: int
+        children: list["Tree"] = []  # noqa: UP037
+
+    class Box(pydantic.BaseModel, Generic[T]):  # type: ignore[misc, name-defined]
+        held: T
+
+    class Names(pydantic.RootModel[dict[str, Tree]]):  # type: ignore[misc, name-defined]
+        pass
+
+    class Cat(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        kind: Literal["cat"]
+        tree: Tree | None = None
+
+    class Dog(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        kind: Literal["dog"]
+
+    class Pet(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        pet: Cat | Dog = pydantic.Field(discriminator="kind")
+
+    Tree.model_rebuild(_types_namespace={"Tree": Tree})
+    tree = {"value": 1, "children": [{"value": 2, "children": []}]}
+    good: list[tuple[Any, Any, Any]] = [
+        (Tree, tree, {"value": 1, "children": [{"value": "x"}]}),
+        (Box[int], {"held": 1}, {"held": "x"}),
+        (Box[Tree], {"held": tree}, {"held": {"value": "x"}}),
+        (Names, {"a": tree}, {"a": {}}),
+        (Pet, {"pet": {"kind": "cat", "tree": tree}}, {"pet": {"kind": "cow"}}),
+    ]
+    for hint, value, bad in good:
+        found, library = read_model(of_hint(hint))
+        made = found.arguments({"v": value})["v"]
+        assert isinstance(made, hint) and to_json(made).items() >= value.items()
+        assert library.is_valid({"v": value}) and not library.is_valid({"v": bad})
+        with pytest.raises(SchemaMismatch, match=r"^v"):
+            found.arguments({"v": bad})
+        # Also beside others, in whatever order, and as a result, whose root is an object.
+        several = inspect(of_hint(dict[str, hint] | list[Box[int]] | list[hint] | None))  # type: ignore[valid-type]
+        assert isinstance(several.arguments({"v": [value]})["v"][0], hint)
+        output = returning(hint).output_schema
+        assert output is not None and output["type"] == "object"
+        assert jsonschema.Draft202012Validator(output).is_valid(to_json(made))
+        assert not jsonschema.Draft202012Validator(output).is_valid(bad)
+
+
+def of_hint(hint: Any) -> Any:
+    def f(v):  # type: ignore[no-untyped-def]
+        return v
+
+    f.__annotations__ = {"v": hint}
+    return f
+
+
+def test_a_value_with_many_faults_of_a_model_tells_the_first_ten() -> None:
+    pydantic = pytest.importorskip("pydantic", reason="needs pydantic, which comes with the official SDK")
+
+    class Row(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        cells: list[int]
+
+    with pytest.raises(SchemaMismatch) as caught:
+        of(Row).arguments({"v": {"cells": ["x"] * 10_000}})
+    assert len(caught.value.problems) == 10 and caught.value.problems[9].startswith("v.cells[9]: Input should be")
+
+
+def test_a_model_is_not_an_argument_that_comes_as_a_string() -> None:
+    pydantic = pytest.importorskip("pydantic", reason="needs pydantic, which comes with the official SDK")
+
+    class Row(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        cell: int
+
+    with pytest.raises(TypeError, match="a string cannot be read as"):
+        string_arguments(inspect_handler(of_hint(Row), Context))
+
+
+class Broken(ValueError):
+    """An error that only looks like one of pydantic."""
+
+    def errors(self) -> Any:
+        return [{"loc": 5}]
+
+
+def looking_like_a_model(schema: Any, refuses: Any = None) -> Any:
+    """A class that has the methods of a model, and does in them what it likes."""
+
+    class Alike:
+        @classmethod
+        def model_json_schema(cls, **options: Any) -> Any:
+            if isinstance(schema, Exception):
+                raise schema
+            return schema
+
+        @classmethod
+        def model_validate(cls, value: Any) -> Any:
+            if refuses is not None:
+                raise refuses
+            return value
+
+        def model_dump(self, **options: Any) -> Any:
+            return self
+
+    return Alike
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        None, 5, [], {"type": "objekt"}, {"$ref": "https://example.com/s"}, {"$ref": "#/$defs/none"},
+        {"const": object()},
+        RuntimeError("not now"), {"$defs": 5}, {"$defs": {"a": 5}}, {"description": "x" * (1 << 20)}, {"type": {}},
+        {"enum": [[]] * 10_001},
+    ],
+    ids=lambda each: repr(each)[:30],
+)  # fmt: skip
+def test_a_model_without_a_schema_that_can_be_used_is_refused_when_registering(schema: Any) -> None:
+    for function in (of_hint(looking_like_a_model(schema)), of_hint(list[looking_like_a_model(schema)])):  # type: ignore[misc]
+        with pytest.raises(TypeError, match=r"'v': .*Alike cannot be used as a model"):
+            inspect(function)
+
+
+@pytest.mark.parametrize(
+    ("refuses", "problem"),
+    [(Broken("no"), "v: no"), (KeyError("k"), "v: KeyError: 'k'"), (ValueError(), "v: ValueError")],
+)
+def test_whatever_a_model_raises_is_a_problem(refuses: Exception, problem: str) -> None:
+    hint = looking_like_a_model({"type": "object", "description": "what it is"}, refuses)
+    with pytest.raises(SchemaMismatch) as caught:
+        of(hint).arguments({"v": {}})
+    assert caught.value.problems == [problem]
+    # A schema that is shown twice is not shared.
+    found = inspect(of_hint(dict[str, hint]))
+    found.input_schema["properties"]["v"]["additionalProperties"]["description"] = "changed"
+    assert inspect(of_hint(hint)).input_schema["properties"]["v"]["description"] == "what it is"
+
+
+def test_a_model_that_dumps_itself_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="contains itself"):
+        to_json([looking_like_a_model({})()])
 
 
 # -- values to JSON
@@ -661,6 +1002,20 @@ def test_values_become_json(value: Any, expected: Any) -> None:
 
 def test_a_time_without_a_zone_gets_one() -> None:
     assert of(datetime).arguments({"v": to_json(datetime(2025, 11, 25))})["v"].tzinfo is not None
+
+
+class NumberOfAnother:
+    """As a number or an array of numpy."""
+
+    def tolist(self) -> int:
+        return 1
+
+
+def test_a_value_of_numpy_is_refused_with_what_to_return() -> None:
+    with pytest.raises(TypeError, match=rf"of type NumberOfAnother .*JSON, .* {__name__}; return its tolist\(\)"):
+        to_json({"n": [NumberOfAnother()]})
+    with pytest.raises(TypeError, match="written as JSON$"):
+        to_json(object())
 
 
 @pytest.mark.parametrize("value", [object(), {1: 2}, float("nan"), float("inf"), b"x", [object()], Point])

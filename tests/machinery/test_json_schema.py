@@ -275,8 +275,36 @@ def test_problems_are_bounded_in_number_and_length() -> None:
 # -- formats
 
 
-def test_accepts_an_unknown_format() -> None:
-    assert problems({"format": "shoe-size"}, "x") == []
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", ["date-time", "time", "uri", "email", "ipv4", "regex", "shoe-size"])
+def test_a_format_is_an_annotation(name: str, dialect: str) -> None:
+    # A date and time without a zone, as many a library writes it, is one of these.
+    assert problems({"$schema": dialect, "type": "string", "format": name}, "2025-11-25T10:15:00 (") == []
+    assert problems({"$schema": dialect, "type": "string", "format": name}, 5) == ["5 is not of type 'string'"]
+
+
+# -- multipleOf
+
+
+@pytest.mark.parametrize(
+    ("divisor", "value", "fits"),
+    [
+        (0.01, 19.99, True), (0.01, 0.07, True), (0.01, 4.35, True), (0.1, 0.3, True), (1e-9, 0.123456789, True),
+        (0.01, 4.355, False), (0.01, 0.1 + 0.2, False), (0.1, -0.3, True), (0.1, 0, True), (0.5, 3, True),
+        (2, 3, False), (2, 3.0, False), (2, 4.0, True), (3, 10**4000, False), (3, 3 * 10**4000, True),
+        (0.3, 3 * 10**4000, True), (1e-308, 1e308, True), (3e-308, 1e308, False), (5e-324, 1.7e308, True),
+        (1e308, 5e-324, False), (7, "7.5", True), (2, True, True), (float("1e-300"), float("1e-400"), True),
+    ],
+)  # fmt: skip
+def test_a_multiple_is_one_of_decimal_fractions_and_takes_no_time(divisor: float, value: Any, fits: bool) -> None:
+    began = time.thread_time()
+    assert (problems({"multipleOf": divisor}, value) == []) is fits
+    assert time.thread_time() - began < 1
+
+
+def test_a_number_that_is_not_one_of_json_is_a_problem_of_multiples_not_a_crash() -> None:
+    assert "cannot be checked" in problems({"multipleOf": 0.1}, float("inf"))[0]
+    assert "is not valid in its dialect" in refusal({"multipleOf": float("1e-400")})
 
 
 # -- problems

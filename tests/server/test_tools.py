@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 import logging
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 import mcp_ref
-from mcp_ref.content import image, text
+from mcp_ref.content import image, text, text_of
 from mcp_ref.errors import InvalidParams, Refusal, RequestCancelled, RequestTimeout, ToolError
 from mcp_ref.machinery.json_schema import SchemaRefused
 from mcp_ref.messages import JsonObject
@@ -137,13 +139,37 @@ def test_an_input_schema_that_cannot_be_used_is_refused_when_registering(schema:
 # -- calling: errors
 
 
-@pytest.mark.parametrize("error", [Refusal("no", code=7), InvalidParams("no"), RequestCancelled("no"), SystemExit()])
-def test_refusals_cancellation_and_the_end_of_the_process_pass_through(error: BaseException) -> None:
+@pytest.mark.parametrize("error", [Refusal("no", code=7), InvalidParams("no"), RequestCancelled("no")])
+def test_refusals_and_cancellation_pass_through(error: BaseException) -> None:
     def f() -> str:
         raise error
 
     with pytest.raises(type(error)):
         answering(f).call("t")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (SystemExit("no database"), "SystemExit: no database"), (SystemExit(3), "SystemExit: 3"),
+        (SystemExit(), "SystemExit"), (KeyError("k"), "KeyError: 'k'"), (AssertionError(), "AssertionError"),
+        (ValueError("why"), "why"),
+    ],
+)  # fmt: skip
+def test_a_tool_that_raises_anything_else_tells_the_model_why(error: BaseException, told: str) -> None:
+    def f() -> str:
+        raise error
+
+    assert failed(answering(f).call("t")) == f"Error executing tool t: {told}"
+
+
+def test_the_end_of_a_child_that_a_tool_forked_is_not_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forks() -> str:
+        monkeypatch.setattr(os, "getpid", lambda: 0)
+        raise SystemExit(0)
+
+    with pytest.raises(SystemExit):
+        answering(forks).call("t")
 
 
 # -- calling: arguments
@@ -207,6 +233,35 @@ def test_structured_content_that_is_not_an_object_is_left_out_where_only_objects
     server = returning({"content": [], "structuredContent": [1]})
     assert server.call("t") == {"content": []}
     assert server.call("t", revision=REVISIONS["2026-07-28"]) == {"content": [], "structuredContent": [1]}
+
+
+@pytest.mark.parametrize("hint", [list, list[Any], tuple])
+@pytest.mark.parametrize("value", [[], ["a", "b"], ["{}"], [1, "a", None], [text("a"), 1]])
+def test_a_list_of_whatever_is_json_in_every_revision(value: list[Any], hint: Any) -> None:
+    def f():  # type: ignore[no-untyped-def]
+        return value
+
+    f.__annotations__["return"] = hint
+    for revision in REVISIONS.values():
+        result = answering(f).call("t", revision=revision)
+        assert json.loads(text_of(result)) == value
+        assert ("structuredContent" in result) is (revision.structured_content == "any")
+
+
+def test_blocks_in_a_list_of_whatever_are_to_be_seen() -> None:
+    blocks = ["here", image(b"x", "image/png")]
+
+    def f() -> list:  # type: ignore[type-arg]
+        return blocks
+
+    def g() -> list[dict[str, str]]:
+        return [{"type": "text", "text": "data"}]
+
+    assert answering(f).call("t") == {"content": [text("here"), blocks[1]]}
+    newest = REVISIONS["2026-07-28"]
+    shown = {"content": [text("here"), blocks[1]], "structuredContent": blocks}
+    assert answering(f).call("t", revision=newest) == shown
+    assert json.loads(text_of(answering(g).call("t"))) == g()
 
 
 def test_masked_errors_tell_the_name_of_the_tool_alone(caplog: pytest.LogCaptureFixture) -> None:

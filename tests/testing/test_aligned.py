@@ -209,12 +209,14 @@ def test_a_message_that_is_too_deep_to_be_compared_is_one_sentence(
     tmp_path: Path, program: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     turns(tmp_path / "t", OLD)
-    deep = (tmp_path / "t").read_text("utf-8").replace('"windowx"', "[" * 800 + "]" * 800)
-    assert deep.count("[" * 800) == 1
+    deep = (tmp_path / "t").read_text("utf-8").replace('"windowx"', "[" * 5_000 + "]" * 5_000)
+    assert deep.count("[" * 5_000) == 1
     (tmp_path / "deep").write_text(deep)
     program.write_text(f"import shutil, sys; shutil.copy({str(tmp_path / 'deep')!r}, sys.argv[2])")
     assert main(["diff", OLD, OLD, "--traffic", str(program)]) == 2
-    assert capsys.readouterr().err == "mcp-ref: a message is nested too deeply to be compared\n"
+    # As it depends on the Python, the trace cannot be read, or be read and not compared.
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and "nested too deeply" in told
 
 
 def test_a_revision_that_a_program_cannot_speak_is_named(program: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -89,7 +89,7 @@ def test_a_kept_contract_is_a_row_that_passes(form: str, saved: Path, capsys: py
         (b'{"contract": 9}', "it is a contract of version 9, and this program reads version 1"),
         (b"{", "Expecting property name"),
         (b"\xff", "can't decode"),
-        (b"[" * 100_000, "recursion"),
+        (b"[" * 1_000_000, "nested too deeply"),
         (None, "No such file"),
     ],
 )

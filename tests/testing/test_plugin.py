@@ -452,3 +452,22 @@ def test_a_run_without_mcp_pays_less_than_five_milliseconds() -> None:
     assert run()[1] == ["mcp_ref", "mcp_ref._version", "mcp_ref.testing", "mcp_ref.testing.plugin"]
     # How long it takes says how busy the machine is as well: one run in time is enough.
     assert any(run()[0] < 0.005 for _ in range(10))
+
+
+def test_a_traceback_has_no_frames_of_ours_where_the_error_says_all(run: Runner) -> None:
+    code = """
+def test_asked():
+    with Client(server) as client:
+        client.call_tool("no such tool")
+def test_refused():
+    Client("http://127.0.0.1:1/mcp", timeout=3).connect()
+def test_wrong():
+    Client(server, timeout="soon")
+"""
+    told = run.tests(code, "--tb=short", "-p", "no:cacheprovider")
+    told.assert_outcomes(failed=3)
+    shown = str(told.stdout).partition("test_wrong ___")
+    assert "test_it.py:" in shown[0] and "client.py:" not in shown[0] and "Unknown tool: no such tool" in shown[0]
+    # A mistake of the caller, or of ours, shows the way to it; and so does --full-trace.
+    assert "mcp_ref" in shown[2] and "client.py:" in shown[2]
+    assert "client.py:" in str(run.tests(code, "--full-trace", "-k", "asked").stdout)

@@ -530,7 +530,7 @@ def test_a_recording_that_is_nested_too_deeply_is_refused_in_a_sentence(
         "seq": 1, "time": "2026-01-01T00:00:00.000000Z", "thread": "t", "direction": "send", "peer": "server",
         "transport": "stdio", "message": {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"a": "DEEP"}},
     }  # fmt: skip
-    deep.write_text(json.dumps(event).replace('"DEEP"', "[" * 900 + "]" * 900) + "\n", "utf-8")
+    deep.write_text(json.dumps(event).replace('"DEEP"', "[" * 5_000 + "]" * 5_000) + "\n", "utf-8")
     assert main(["replay", str(deep)]) == 2
     assert "nested too deeply" in capsys.readouterr().err
 

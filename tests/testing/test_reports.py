@@ -85,7 +85,7 @@ def test_every_format_can_be_written_to_a_file(form: str) -> None:
 
 def test_a_cell_of_markdown_stays_a_cell() -> None:
     line = report([ROWS[4]], "check", "markdown").splitlines()[-1]
-    assert line == "| error | crash | ? \\| &lt;b> ? ]]> & ? |"
+    assert line == "| error | 2026-07-28 | crash | ? \\| &lt;b> ? ]]> & ? |"
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,8 @@ class Client:
         self.revisions = in_order(tuple(REVISIONS) if revision is None else revision)
         self.result_types = frozenset(result_types)
         self.extensions: dict[str, Extension] = extensions_of(extensions) if extensions else {}
+        if answering := [name for name, each in self.extensions.items() if each.answers]:
+            raise ValueError(f"a client does not answer for an extension: give answers= of {answering} to the server")
         if auth is not None:
             self.target, using = config.authorized(self.target, auth, self.revisions)
             self.extensions = {**extensions_of(using), **self.extensions}

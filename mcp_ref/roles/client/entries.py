@@ -38,8 +38,8 @@ _TYPES: Final = {
 }  # fmt: skip
 _APPROVALS: Final = ("alwaysAllow", "autoApprove", "trust")
 _KNOWN: Final = {
-    "command", "args", "env", "cwd", "envFile", *_URLS, "headers", "type", "disabled", "revision", "timeoutMs",
-    "startTimeoutMs", "roots", "tools", "inheritEnv", "timeout", *_APPROVALS,
+    "command", "args", "env", "cwd", "envFile", *_URLS, "headers", "type", "disabled", "enabled", "revision",
+    "timeoutMs", "startTimeoutMs", "roots", "tools", "inheritEnv", "timeout", *_APPROVALS,
 }  # fmt: skip
 
 
@@ -203,7 +203,7 @@ class _Members:
             return None
         if wanted == "url":
             url = self.text(given[urls[0]], urls[0])
-            if not url.startswith(("http://", "https://")):
+            if not url.lower().startswith(("http://", "https://")):
                 self.wrong.append(f"{urls[0]} must begin with http:// or https://")
             return Url(url, self.values("headers"))
         argv = [self.text(given["command"], "command"), *self.texts("args")]
@@ -251,6 +251,10 @@ def _entry(name: str, given: Any) -> Entry:
             members.wrong.append(f"tools.{word} must be a list of strings")
     roots = tuple(members.texts("roots")) if "roots" in given else None
     timeout, start_timeout = members.seconds("timeoutMs"), members.seconds("startTimeoutMs")
+    for member in ("disabled", "enabled"):
+        if not isinstance(given.get(member, False), bool):
+            members.wrong.append(f"{member} must be true or false")
+    disabled = given.get("disabled") is True or given.get("enabled") is False
     # 3. What is not honoured.
     warnings = [f"{member} is ignored: this file cannot approve anything" for member in _APPROVALS
                 if member in given]  # fmt: skip
@@ -261,7 +265,7 @@ def _entry(name: str, given: Any) -> Entry:
     problem = "; ".join(dict.fromkeys([*misnamed, *members.wrong])) or None
     shown = None if target is None or problem is not None else members.shown(target)
     return Entry(
-        name, None if problem else target, problem, tuple(warnings), given.get("disabled") is True, spoken, timeout,
+        name, None if problem else target, problem, tuple(warnings), disabled, spoken, timeout,
         start_timeout, roots, patterns[0] or ("*",), patterns[1], dict(given), shown,
     )  # fmt: skip
 
@@ -316,7 +320,7 @@ def dangers(shown: Mapping[str, Any]) -> list[str]:
     """Warnings about the way a server is started or reached, a few words each. More may be wrong with it."""
     argv = list(shown.get("command", ()))
     if not argv:
-        url = str(shown.get("url", ""))
+        url = str(shown.get("url", "")).lower()
         far = url.startswith("http://") and not re.match(r"http://(localhost|127\.|\[::1\])", url)
         more = ", and so are its headers" if shown.get("headers") else ""
         return [f"the connection is not encrypted{more}"] if far else []

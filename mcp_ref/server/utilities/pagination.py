@@ -70,7 +70,8 @@ def answer_list(
     if cursor is not None:
         try:
             # SHOULD: provide stable cursors: one names an entry (server/utilities/pagination#implementation-guidelines)
-            key = base64.b64decode(cursor, altchars=b"-_", validate=True).decode("utf-8", "surrogatepass")
+            standard = cursor.replace("-", "+").replace("_", "/")
+            key = base64.b64decode(standard, validate=True).decode("utf-8", "surrogatepass")
             start = keys.index(key) + 1
         except ValueError:
             # SHOULD: answer -32602 to an invalid cursor (server/utilities/pagination#error-handling)

@@ -12,7 +12,7 @@ import pytest
 
 from mcp_ref import Host
 from mcp_ref.roles.client.config import Command, Url
-from mcp_ref.roles.client.entries import MAX_ENV_FILE, Entry, entry_of, read_entries
+from mcp_ref.roles.client.entries import MAX_ENV_FILE, Entry, dangers, entry_of, read_entries
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +77,8 @@ def test_a_file_that_cannot_be_read_as_a_whole_is_named(text: str, tmp_path: Pat
         ({"command": "x", "tools": {"allow": "all"}}, "tools.allow must be a list"),
         ({"command": "x", "tools": {"deny": 5}}, "tools.deny must be a list"),
         ({"url": "x"}, "url must begin with http:// or https://"),
+        ({"command": "x", "disabled": "secret"}, "disabled must be true or false"),
+        ({"command": "x", "enabled": 0}, "enabled must be true or false"),
         ({"serverUrl": "ftp://secret"}, "serverUrl must begin with http:// or https://"),
     ],
 )
@@ -115,6 +117,22 @@ def test_reads_what_belongs_to_one_server() -> None:
     found = one({**given, "roots": ["/${env:PLACE}"]})
     assert found[4:11] == (True, ["2025-11-25"], 1.5, 0.2, ("/here",), ("read_*",), ("write_*",))
     assert found.target.inherit == ["X"]
+
+
+@pytest.mark.parametrize(
+    ("given", "disabled"),
+    [({}, False), ({"disabled": True}, True), ({"disabled": False}, False), ({"enabled": False}, True),
+     ({"enabled": True}, False), ({"enabled": True, "disabled": True}, True)],
+)  # fmt: skip
+def test_a_server_that_is_switched_off_either_way_is_disabled(given: Any, disabled: bool) -> None:
+    found = one({"command": "x", **given})
+    assert (found.disabled, found.problem, found.warnings) == (disabled, None, ())
+
+
+def test_the_scheme_of_a_url_may_be_written_in_any_case() -> None:
+    assert one({"url": "HTTPS://example.com/mcp"}).target == Url("HTTPS://example.com/mcp", {})
+    assert "it" not in dangers({"url": "HTTPS://x"}) and not dangers({"url": "HTTP://LOCALHOST:1/mcp"})
+    assert dangers({"url": "HTTP://far.example"}) == ["the connection is not encrypted"]
 
 
 def test_an_env_file_comes_before_env(tmp_path: Path) -> None:
@@ -181,7 +199,7 @@ def test_reads_what_the_documents_of_servers_print(
 
 @pytest.mark.parametrize("given", [{}, [], [[]], [{}], 5, 10**400, "x", "", None, True, {"a": {}}, {"allow": 5}, "\0"])
 def test_no_value_of_a_member_spoils_another_entry_or_the_host(given: Any) -> None:
-    members = ("command", "url", "args", "env", "cwd", "envFile", "headers", "type", "disabled", "revision",
+    members = ("command", "url", "args", "env", "cwd", "envFile", "headers", "type", "disabled", "enabled", "revision",
                "timeoutMs", "startTimeoutMs", "roots", "tools", "inheritEnv", "timeout", "trust", "else")  # fmt: skip
     for member in members:
         for base in ({"command": "x"}, {"url": "https://x"}):
