@@ -526,6 +526,8 @@ def read_directory(self: Client, uri: str, **options: Unpack[Options]) -> list[R
 
 
 _check: Final = checker(Skill, STATELESS_REVISIONS[-1])
+_SAFE: Final = "!$&'()*+,;=:@"
+_ESCAPED: Final = re.compile(rf"(?:%[0-9A-Fa-f]{{2}}|[^\w.~/{_SAFE}-])+", re.ASCII)
 
 
 def check_skill(skill: Any) -> Skill:
@@ -540,28 +542,33 @@ def check_skill(skill: Any) -> Skill:
         if not condition:
             raise SkillMismatch(reason, uri, problem)
 
+    # MUST: take skills up to the limits; MAY: decline larger ones (2026-07-28/extensions/skills#limits)
+    most = f"at most {MAX_FILES} files with {MAX_BYTES} bytes are taken"
+    named = skill.get("resources") if isinstance(skill, dict) else None
+    count = len(named) if isinstance(named, list) else 0
+    need(count <= MAX_FILES, f"{most}; it has {count} files", "limit")
     try:
         # MUST NOT: load an entry whose `resources` are neither a list nor "dynamic"
         # (2026-07-28/extensions/skills#resources)
         _check(skill, "skill")
     except SchemaMismatch as mismatch:
         need(False, f"the entry is not valid: {mismatch}")
-    need(uri.endswith("/SKILL.md"), "the entry's uri is not that of a SKILL.md")
+    need(uri.endswith("/SKILL.md") and not {".", ".."} & {*plain_uri(uri).split("/")}, "its uri is not of a SKILL.md")
     # MUST: the last segment of the path is the skill's name (2026-07-28/extensions/skills#frontmatter)
     need(unquote(uri.split("/")[-2]) == skill["frontmatter"]["name"], "its folder has another name than the skill")
     resources: list[Any] = [] if skill["resources"] == "dynamic" else skill["resources"]
     # MUST: each file is listed once, the `SKILL.md` too, and lies within the skill's directory
     # (2026-07-28/extensions/skills#resources)
+    paths = set[tuple[str, ...]]()
     for each in resources:
         need(re.fullmatch(r"sha256:[0-9a-f]{64}", each["digest"]), f"{each['uri']} has no digest of SHA-256")
-        need(_segments(uri, each["uri"]), f"{each['uri']} does not lie within the skill")
-    uris = {each["uri"] for each in resources}
-    need(len(uris) == len(resources), "a file is listed twice")
-    need(skill["resources"] == "dynamic" or uri in uris, "it does not list its SKILL.md")
-    # MUST: take skills up to the limits; MAY: decline larger ones (2026-07-28/extensions/skills#limits)
-    size = sum(each["size"] for each in resources)
-    most = f"at most {MAX_FILES} files with {MAX_BYTES} bytes are taken"
-    need(len(uris) <= MAX_FILES and size <= MAX_BYTES, f"{most}; it has {len(uris)} with {size}", "limit")
+        need(path := tuple(_segments(uri, each["uri"])), f"{each['uri']} does not lie within the skill")
+        # Two spellings of one path are one file: which of them is read must not depend on who looks.
+        need(path not in paths, f"a file is listed twice: {each['uri']}")
+        paths.add(path)
+    listed = skill["resources"] == "dynamic" or uri in {each["uri"] for each in resources}
+    need(listed, "it does not list its SKILL.md")
+    need((size := sum(each["size"] for each in resources)) <= MAX_BYTES, f"{most}; it has {size}", "limit")
     return cast(Skill, skill)
 
 
@@ -603,12 +610,19 @@ def find_file(skill: Skill, path: str, *, unverified: bool = False) -> tuple[str
     raise SkillMismatch("unlisted", uri, f"{path!r} is not one of the skill's files")
 
 
+def plain_uri(uri: str) -> str:
+    """The one spelling of all URIs that mean the same, whatever they escape without need."""
+    scheme, _, path = uri.partition(":")
+    path = _ESCAPED.sub(lambda found: quote(unquote(found[0]), _SAFE, errors="surrogatepass"), path)
+    return f"{scheme.lower()}:{path}"
+
+
 def _segments(skill: str, uri: str) -> list[str]:
     """The path within a skill that a URI names, decoded; empty if it is not in it, or written to mislead."""
-    folder, found = skill.removesuffix("SKILL.md"), list[str]()
-    if not uri.startswith(folder) or "?" in uri or "#" in uri:
+    folder, plain, found = plain_uri(skill).removesuffix("SKILL.md"), plain_uri(uri), list[str]()
+    if not plain.startswith(folder) or "?" in uri or "#" in uri:
         return []
-    for segment in (unquote(raw) for raw in uri.removeprefix(folder).split("/")):
+    for segment in map(unquote, plain.removeprefix(folder).split("/")):
         if segment == "" or re.search(r"[/\\\0\ufffd]", segment) or (segment == ".." and not found):
             return []
         if segment == "..":
@@ -620,7 +634,7 @@ def _segments(skill: str, uri: str) -> list[str]:
 
 def _verified(skill: Skill, uri: str, listed: SkillResource | None, contents: list[Any]) -> bytes:
     """The bytes that were read, if they are those that the entry speaks of."""
-    if len(contents) != 1 or contents[0].get("uri") != uri:
+    if len(contents) != 1 or plain_uri(str(contents[0].get("uri"))) != plain_uri(uri):
         raise SkillMismatch("unlisted", uri, "the server gave contents that were not asked for")
     try:
         data = contents_bytes(contents[0])
@@ -632,7 +646,7 @@ def _verified(skill: Skill, uri: str, listed: SkillResource | None, contents: li
         raise SkillMismatch("size" if listed else "limit", uri, f"it has {len(data)} bytes, which it must not have")
     if listed and f"sha256:{hashlib.sha256(data).hexdigest()}" != listed["digest"]:
         raise SkillMismatch("digest", uri, "its digest is not that of its entry")
-    if uri == skill["uri"]:
+    if _segments(skill["uri"], uri) == ["SKILL.md"]:
         # MUST: compare the frontmatter with that of the entry, field by field
         # (2026-07-28/extensions/skills#frontmatter-verification)
         try:
@@ -651,8 +665,9 @@ def _differing(one: JsonObject, other: JsonObject) -> list[str]:
         return int(float(text)) if float(text).is_integer() else float(text)
 
     def text(value: Any) -> str:
-        return json.dumps(json.loads(json.dumps(value, default=repr), parse_float=number), sort_keys=True)
+        # Readers of YAML 1.1 have keys that are no text, such as `on` and dates: no member of JSON is equal to these.
+        plain = json.dumps(value, default=repr, skipkeys=True)
+        return json.dumps(json.loads(plain, parse_float=number), sort_keys=True)
 
-    return sorted(
-        key for key in {*one, *other} if key not in one or key not in other or text(one[key]) != text(other[key])
-    )
+    wrong = (key for key in {*one, *other} if key not in one or key not in other or text(one[key]) != text(other[key]))
+    return sorted(map(str, wrong))

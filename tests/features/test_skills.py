@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_ref import SKILLS, Client, Context, ErrorResponse, LocalProtocolError, Server, SkillMismatch, Skills
-from mcp_ref.extensions.skills import MAX_BYTES, MAX_FILES, check_skill
+from mcp_ref.extensions.skills import MAX_BYTES, MAX_FILES, _verified, check_skill, find_file, plain_uri
 from tests.wire import PATIENCE
 
 HEAD = "---\nname: {}\ndescription: What it is for.\n---\n# Do it\n"
@@ -336,6 +337,11 @@ def files(*more: dict[str, Any]) -> dict[str, Any]:
         ({**ENTRY, "resources": "static"}, "entry"),
         ({**ENTRY, "resources": []}, "entry"),
         (files(FILE), "entry"),
+        (files({**FILE, "uri": "skill://pdf/SKILL%2emd"}), "entry"),
+        (files({**FILE, "uri": "skill://pdf/./SKILL.md"}), "entry"),
+        (files(*({**FILE, "uri": f"skill://{path}"} for path in ("pdf/caf%C3%A9", "pd%66/caf%c3%A9"))), "entry"),
+        ({**ENTRY, "resources": [{**FILE, "uri": "skill://pdf/SKILL%2emd"}]}, "entry"),
+        ({**ENTRY, "uri": "skill://x/%2e%2E/pdf/SKILL.md", "resources": "dynamic"}, "entry"),
         (files({**FILE, "uri": "skill://other/x"}), "entry"),
         (files({**FILE, "uri": "file:///etc/passwd"}), "entry"),
         (files({**FILE, "uri": "skill://pdf/../x"}), "entry"),
@@ -350,6 +356,35 @@ def test_an_entry_that_is_not_valid_is_refused(entry: Any, reason: str) -> None:
     with pytest.raises(SkillMismatch) as found:
         check_skill(entry)
     assert found.value.reason == reason
+
+
+def test_an_entry_of_too_many_files_is_refused_before_they_are_looked_at() -> None:
+    began = time.thread_time()
+    with pytest.raises(SkillMismatch) as found:
+        check_skill({**ENTRY, "resources": [FILE] * 1_000_000})
+    assert found.value.reason == "limit" and time.thread_time() - began < 0.1
+
+
+def test_files_are_told_apart_by_their_paths_whatever_their_uris_escape() -> None:
+    other = HEAD.format("pdf").encode() + b"hidden"
+    more = {"uri": "SKILL://pd%66/a%2Eb", "digest": f"sha256:{hashlib.sha256(other).hexdigest()}", "size": len(other)}
+    skill = check_skill({**files(more), "frontmatter": {"name": "pdf", "description": "Another one."}})
+    assert find_file(skill, "a.b")[0] == more["uri"]
+    text: Any = {"uri": "skill://pdf/a.b", "text": other.decode()}
+    assert _verified(skill, str(more["uri"]), cast(Any, more), [text]) == other
+    for uri in (PDF, "skill://pdf/SKILL%2Emd", "skill://pdf/./SKILL.md"):
+        with pytest.raises(SkillMismatch) as found:
+            _verified(skill, uri, cast(Any, more), [{**text, "uri": uri}])
+        assert found.value.reason == "frontmatter"
+
+
+@given(st.text(max_size=30))
+def test_a_plain_uri_is_the_same_for_all_that_are_decoded_alike(path: str) -> None:
+    plain = plain_uri(f"skill://{path}")
+    assert plain_uri(plain) == plain
+    everything = "".join(f"%{byte:02x}" for byte in path.encode("utf-8", "surrogatepass"))
+    if "/" not in path and "%" not in path:
+        assert plain_uri(f"Skill://{everything}") == plain
 
 
 def test_entries_up_to_the_limits_are_valid() -> None:
