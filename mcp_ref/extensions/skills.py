@@ -20,6 +20,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypedDict, TypeVar, Unpack, cast
 from urllib.parse import quote, unquote
 from weakref import WeakSet
@@ -166,7 +167,10 @@ class Skills:
         self._folder, self._base, self._prefix = folder, base, f"{prefix}/" if prefix else ""
         self._servers: WeakSet[Server] = WeakSet()
         self._now = _Snapshot({}, {}, {})
-        self._replace({}, frozenset())
+        self._entries: dict[str, tuple[Files, Skill]] = {}  # what was read from the files of each skill, by its path
+        self._given: dict[str, Files] = {}
+        self._unlisted = frozenset[str]()
+        self.reload()
 
     def add(
         self, path: str, files: Mapping[str, str | bytes], *, description: str | None = None, listed: bool = True
@@ -209,7 +213,9 @@ class Skills:
 
         Raises: ValueError: something is wrong with the folder; everything stays as it was.
         """
-        self._replace(self._given, self._unlisted)
+        problems: list[str] = []
+        found = {} if self._folder is None else _read_folder(os.fspath(self._folder), problems)
+        self._replace(found, self._given, self._unlisted, problems)
 
     def for_server(self, server: Server) -> Extension:
         """The extension of one server, whose resources the files become."""
@@ -269,20 +275,20 @@ class Skills:
 
     def _put(self, path: str, files: Files, listed: bool) -> None:
         uri = self._uri(f"{self._prefix}{path}/SKILL.md")
-        self._replace({**self._given, path: files}, self._unlisted - {uri} | (frozenset() if listed else {uri}))
+        unlisted = self._unlisted - {uri} | (frozenset() if listed else {uri})
+        self._replace(self._found, {**self._given, path: files}, unlisted, [])
 
     def _uri(self, path: str) -> str:
-        return self._base + quote(path)
+        return self._base + _quoted(path)
 
-    def _replace(self, given: dict[str, Files], unlisted: frozenset[str]) -> None:
+    def _replace(self, found: Files, given: dict[str, Files], unlisted: frozenset[str], problems: list[str]) -> None:
         """Put in place what the folder holds, and what was given. Raises: ValueError: then nothing has changed."""
-        problems: list[str] = []
-        found = {} if self._folder is None else _read_folder(os.fspath(self._folder), problems)
         # What was given takes the place of what the folder holds at the same path.
-        found = {name: content for name, content in found.items() if not name.startswith(tuple(f"{r}/" for r in given))}
-        found |= {f"{root}/{name}": content for root, files in given.items() for name, content in files.items()}
-        now = self._built({self._prefix + path: content for path, content in found.items()}, problems)
-        before, self._now, self._given, self._unlisted = self._now, now, given, unlisted
+        files = {path: content for path, content in found.items() if given.keys().isdisjoint(_above(path))}
+        files |= {f"{root}/{name}": content for root, each in given.items() for name, content in each.items()}
+        now, entries = self._built({self._prefix + path: content for path, content in files.items()}, problems)
+        before, self._now, self._entries = self._now, now, entries
+        self._found, self._given, self._unlisted = found, given, unlisted
         for server in self._servers:
             for uri in before.skills.keys() - now.skills.keys():
                 server.unregister("resources", uri)
@@ -293,12 +299,19 @@ class Skills:
                 if before.files[uri] != now.files[uri]:
                     server.announce_change("notifications/resources/updated", {"uri": uri})
 
-    def _built(self, files: Files, problems: list[str]) -> _Snapshot:
+    def _built(self, files: Files, problems: list[str]) -> tuple[_Snapshot, dict[str, tuple[Files, Skill]]]:
         """What these files come to. Raises: ValueError: it names all that is wrong."""
-        now, folded = _Snapshot({}, {}, {}), dict[str, str]()
+        now, folded, entries = _Snapshot({}, {}, {}), dict[str, str](), dict[str, tuple[Files, Skill]]()
+        own: dict[str, Files] = {path: {} for path in files if path.endswith("/SKILL.md")}
         for path, content in sorted(files.items()):
+            if problem := _path_problem(path.removesuffix("/")):
+                # A name need not be text.
+                problems.append(f"{path.encode('utf-8', 'backslashreplace').decode()}: {problem}")
+                continue
             if not path.endswith("/"):
                 now.files[self._uri(path)] = path, content
+                for root in _above(path):
+                    own.get(f"{root}/SKILL.md", {})[path] = content
             # SHOULD: a file has the MIME type of its content; MUST: a directory has `inode/directory`
             # (2026-07-28/extensions/skills#directory-resources)
             child: Any = {"mimeType": _mime_type(path, content)}
@@ -307,8 +320,6 @@ class Skills:
             if path.endswith("/"):
                 path, child = path[:-1], {"mimeType": "inode/directory"}
                 now.directories.setdefault(self._uri(path), {})
-            if problem := _path_problem(path):
-                problems.append(f"{path}: {problem}")
             while path:
                 if folded.setdefault(unicodedata.normalize("NFC", path.casefold()), path) != path:
                     problems.append(f"{path}: another name differs from it in case or form alone")
@@ -317,17 +328,15 @@ class Skills:
                     listed = cast(Resource, {"uri": uri, "name": name, **child})
                     now.directories.setdefault(self._uri(parent), {})[uri] = listed
                 path, child = parent, {"mimeType": "inode/directory"}
-        for path in [path for path in files if path.endswith("/SKILL.md")]:
-            root = path.removesuffix("SKILL.md")
-            own = {
-                each: content for each, content in sorted(files.items()) if each.startswith(root) and each[-1] != "/"
-            }
-            now.skills[self._uri(path)] = self._entry(path, own, problems)
+        for path, mine in own.items():
+            known = self._entries.get(path)
+            entries[path] = known if known and known[0] == mine else (mine, self._entry(path, mine, problems))
+            now.skills[self._uri(path)] = entries[path][1]
         if sum(len(content) for content in files.values() if isinstance(content, bytes)) > _MAX_SNAPSHOT:
             problems.append(f"the skills have more than {_MAX_SNAPSHOT >> 20} MiB together")
         if problems:
             raise ValueError("these skills cannot be served: " + "; ".join(sorted(set(problems))[:50]))
-        return now
+        return now, entries
 
     def _entry(self, path: str, own: Files, problems: list[str]) -> Skill:
         """The entry of one skill."""
@@ -425,6 +434,16 @@ def _head_problems(path: str, head: Any, otherwise: Any) -> list[str]:
     return found
 
 
+# With each `add` all paths are looked at again.
+_quoted: Final = lru_cache(1 << 16)(quote)
+
+
+def _above(path: str) -> list[str]:
+    """The folders that a path lies in, the outermost first."""
+    return [path[:at] for at, each in enumerate(path) if each == "/"]
+
+
+@lru_cache(1 << 16)
 def _path_problem(path: str) -> str | None:
     segments = path.split("/")
     if any(each in ("", ".", "..") or re.search(r"[\\\0-\x1f\ud800-\udfff]", each) for each in segments):
@@ -432,33 +451,53 @@ def _path_problem(path: str) -> str | None:
     return f"more than {_MAX_LEVELS} levels" if len(segments) > _MAX_LEVELS else None
 
 
+# Neither a link is opened, nor does a pipe that has taken the place of a file meanwhile hold this up.
+_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_BY_DESCRIPTOR: Final = os.open in os.supports_dir_fd and os.listdir in os.supports_fd
+
+
 def _read_folder(folder: str, problems: list[str]) -> Files:
-    """The files of all skills below a folder."""
-    found, roots, room = Files(), list[str](), _MAX_SNAPSHOT
-    for at, folders, names in os.walk(folder, onerror=lambda problem: problems.append(str(problem))):
-        # What begins with a dot may be secret, such as `.env`: it is neither listed nor served.
-        folders[:] = sorted(each for each in folders if not each.startswith(".") and each != "__pycache__")
-        names = [each for each in sorted(names) if not each.startswith(".")]
-        path = "" if at == folder else os.path.relpath(at, folder).replace(os.sep, "/") + "/"
-        if "SKILL.md" in names:
-            roots.append(path)
-        if path.count("/") > _MAX_LEVELS:
-            folders.clear()
-        if not path.startswith(tuple(roots)):
-            continue
-        if not folders and not names:
-            found[path] = b""
-        for name in names + [each for each in folders if os.path.islink(os.path.join(at, each))]:
-            try:
-                # Neither a link is opened, nor a pipe that has taken the file's place meanwhile.
-                flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-                with open(os.open(os.path.join(at, name), flags), "rb") as file:
-                    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                        raise OSError("it is not a file")
-                    found[path + name] = data = file.read(min(room, MAX_BYTES) + 1)
+    """The files of all skills below a folder. What a folder holds is opened from its descriptor, so that nothing leads
+    out of it, whatever takes its place meanwhile; where there are no descriptors of folders (Windows), by its path."""
+    found, room = Files(), _MAX_SNAPSHOT
+
+    def read(place: str, of: int | None, path: str, inside: bool) -> None:
+        nonlocal room
+        kind = os.stat(place, dir_fd=of, follow_symlinks=False).st_mode
+        if path and not inside and not stat.S_ISDIR(kind):
+            return
+        if stat.S_ISLNK(kind):
+            raise OSError("it is a link")
+        fd = os.open(place, _FLAGS, dir_fd=of) if _BY_DESCRIPTOR or not stat.S_ISDIR(kind) else None
+        try:
+            kind = kind if fd is None else os.fstat(fd).st_mode
+            if fd is not None and inside and stat.S_ISREG(kind):
+                with open(fd, "rb", closefd=False) as file:
+                    found[path] = data = file.read(min(room, MAX_BYTES) + 1)
                 room = max(0, room - len(data))
-            except OSError as problem:
-                problems.append(f"{path}{name}: a link, not a file, or unreadable ({problem.strerror or problem})")
+                return
+            if not stat.S_ISDIR(kind) or path.endswith("/SKILL.md"):
+                raise OSError("it is not a file")
+            # What begins with a dot may be secret, such as `.env`: it is neither listed nor served.
+            listed = sorted(os.listdir(place if fd is None else fd))
+            names = [each for each in listed if not each.startswith(".") and each != "__pycache__"]
+            inside = inside or "SKILL.md" in names
+            if inside and not names:
+                found[f"{path}/"] = b""
+            for name in names if path.count("/") <= _MAX_LEVELS else ():
+                below = f"{path}/{name}" if path else name
+                try:
+                    read(os.path.join(place, name) if fd is None else name, fd, below, inside)
+                except OSError as problem:
+                    problems.append(f"{below}: a link, not a file, or unreadable ({problem.strerror or problem})")
+        finally:
+            if fd is not None:
+                os.close(fd)
+
+    try:
+        read(os.path.realpath(folder), None, "", False)
+    except OSError as problem:
+        problems.append(str(problem))
     if "SKILL.md" in found:
         problems.append("SKILL.md: it stands in the folder of skills itself; give the folder above it")
     return found
@@ -670,4 +709,4 @@ def _differing(one: JsonObject, other: JsonObject) -> list[str]:
         return json.dumps(json.loads(plain, parse_float=number), sort_keys=True)
 
     wrong = (key for key in {*one, *other} if key not in one or key not in other or text(one[key]) != text(other[key]))
-    return sorted(map(str, wrong))
+    return sorted({*map(str, wrong)})
