@@ -13,6 +13,7 @@ by the first fixture that is used.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import Counter
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from mcp_ref.testing.judged import Answers, Login, Recorded, Traffic
 
 _ARGUMENTS: Final = ("server", "revisions", "over", "allow", "judge", "timeout")
+_MAX_NAME: Final = 120  # characters of a test's id that are in the name of its trace
 _OVER: Final = ("memory", "http", "sse", "stdio")
 _SETS: Final = ("eras", "session", "all")
 
@@ -159,8 +161,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     if report.failed and (traffic := item.stash.get(_TRAFFIC, None)) and traffic.events:
         report.sections.append(("MCP traffic", traffic.told()))
         if folder := item.config.getoption("--mcp-traces"):
-            name = re.sub(r"[^\w.-]+", "-", item.nodeid).strip("-")
-            traffic.save(Path(folder, f"{name}.jsonl"), exact=item.config.getoption("--mcp-exact"))
+            # The digest tells apart what is spelled alike here, and what was cut.
+            name = re.sub(r"[^\w.-]+", "-", item.nodeid, flags=re.ASCII)[-_MAX_NAME:].strip("-")
+            digest = hashlib.sha256(item.nodeid.encode("utf-8", "replace")).hexdigest()[:8]
+            try:
+                traffic.save(Path(folder, f"{name}-{digest}.jsonl"), exact=item.config.getoption("--mcp-exact"))
+            except OSError as problem:
+                report.sections.append(("MCP traffic", f"the trace cannot be written: {problem}"))
     return report
 
 

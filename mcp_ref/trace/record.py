@@ -31,7 +31,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -115,7 +115,8 @@ class Recorder:
             files hold tokens and passwords then: a file given by its path gets the mode 0600, whatever it had.
 
     A file given by its path is emptied. One that does not exist is created with mode 0600, for a trace holds what was
-    said; the mode of one that does is left alone.
+    said; the mode of one that does is left alone. A file that cannot be written any more, as on a full disk, ends
+    there, which the log says once.
 
     Raises: OSError where a path cannot be opened for writing.
     Threads: taps may be used by any thread. Each sink gets the events one at a time, in the order of `seq`. Files are
@@ -195,7 +196,9 @@ class Recorder:
             self._hand_over_most(len(self._notes))
         self._calls.close(deadline)
         for file in self._opened if written else ():
-            file.close()
+            # What was not written to a full disk is still to be written then; the log has said so.
+            with suppress(OSError):
+                file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -239,17 +242,21 @@ class Recorder:
             event = noted._replace(message=message, http=http, raw=raw)
         else:
             event = without_secrets(noted, forms=self._forms)
-        for file in self._files:
-            _try(partial(_write_row, file), event)
+        for file in list(self._files):
+            try:
+                _write_row(file, event)
+            except Exception:
+                # A trace must not break the conversation that it watches, nor has it holes.
+                logger.exception("a trace ends before event %d, which could not be written", event.seq)
+                self._files.remove(file)
         for sink in self._callables:
-            self._calls.put(partial(_try, sink, event, BaseException), f"event {event.seq}")
+            self._calls.put(partial(_try, sink, event), f"event {event.seq}")
 
 
-def _try(sink: Callable[[TraceEvent], None], event: TraceEvent, caught: type[BaseException] = Exception) -> None:
+def _try(sink: Callable[[TraceEvent], None], event: TraceEvent) -> None:
     try:
         sink(event)
-    except caught:
-        # A trace must not break the conversation that it watches.
+    except BaseException:
         logger.exception("the trace's sink failed on event %d", event.seq)
 
 
