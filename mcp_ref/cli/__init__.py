@@ -5,11 +5,12 @@ Not here:  the commands and their options (cli/table); what they do (cli/command
 
 Exit codes: 0 done; 1 the tool failed (`isError`); 2 the command line is wrong; 3 the peer answered with an error, or
 broke the protocol, or `contract` found what breaks clients; 4 no connection, or no answer in time; 5 consent was
-refused; 6 `check` could not judge all; 130 Ctrl-C.
+refused; 6 `check` could not judge all; 130 Ctrl-C, SIGTERM, SIGHUP.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 from mcp_ref.cli import shown, table
 from mcp_ref.cli.commands import Exit, UsageError
 from mcp_ref.errors import ErrorResponse, McpError, MissingClientCapability, RequestTimeout, TransportClosed
+from mcp_ref.machinery.running import end_as_by_ctrl_c
 from mcp_ref.trace.explain import error_meaning
 
 
@@ -30,24 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises: SystemExit where argparse ends the program: for `--help`, and with 2 for unknown options.
     Blocks: until the command is done; those that talk to a server are bounded by `--timeout` for each request.
     """
-    argv = sys.argv[1:] if argv is None else list(argv)
-    # A program may be started without them (`>&-`).
-    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
-    # The server stands after `--`.
-    at = argv.index("--") if "--" in argv else len(argv)
-    parser = table.parser()
-    args, left = parser.parse_known_args(argv[:at])
-    args.target = argv[at + 1 :]
-    if len(args.target) == 1 and " " in args.target[0] and not os.path.exists(args.target[0]):
-        return _failed(UsageError(f"write the command after -- without quotes: -- {args.target[0]}"))
-    # argparse gives up on key=value words that stand after an option.
-    if left and (not hasattr(args, "arguments") or any(word.startswith("-") for word in left)):
-        server = "; the server comes after --" if hasattr(args, "header") and not left[0].startswith("-") else ""
-        parser.error(f"unrecognized arguments: {' '.join(left)}{server}")
-    if left:
-        args.arguments += left
     try:
-        code: Exit = args.run(args)
+        args = _read(sys.argv[1:] if argv is None else list(argv))
+        with end_as_by_ctrl_c():
+            code: Exit = args.run(args)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
@@ -63,6 +51,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (UsageError, McpError) as problem:
         return _failed(problem)
     return code
+
+
+def _read(argv: list[str]) -> argparse.Namespace:
+    """What the command line says. Raises: SystemExit, as `main` says; UsageError."""
+    # A program may be started without them (`>&-`).
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
+    # The server stands after `--`.
+    at = argv.index("--") if "--" in argv else len(argv)
+    parser = table.parser()
+    args, left = parser.parse_known_args(argv[:at])
+    args.target = argv[at + 1 :]
+    if len(args.target) == 1 and " " in args.target[0] and not os.path.exists(args.target[0]):
+        raise UsageError(f"write the command after -- without quotes: -- {args.target[0]}")
+    # argparse gives up on key=value words that stand after an option.
+    if left and (not hasattr(args, "arguments") or any(word.startswith("-") for word in left)):
+        server = "; the server comes after --" if hasattr(args, "header") and not left[0].startswith("-") else ""
+        parser.error(f"unrecognized arguments: {' '.join(left)}{server}")
+    if left:
+        args.arguments += left
+    return args
 
 
 def _failed(problem: Exception) -> Exit:

@@ -35,6 +35,7 @@ from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_exchange import HttpLimits, HttpReply, HttpRequest
 from mcp_ref.machinery.http_server import HttpServer
 from mcp_ref.machinery.pipes import LineSplitter
+from mcp_ref.machinery.running import end_marked, marked
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import LATEST_SESSION, REVISIONS, SESSION_REVISIONS
 from mcp_ref.testing.cases_client import FUNCTIONS, Outcome
@@ -276,7 +277,7 @@ class ProbeClient:
             try:
                 child = subprocess.Popen(
                     words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                    start_new_session=True,
+                    start_new_session=True, env=marked(mark := secrets.token_hex(8)),
                 )  # fmt: skip
             except OSError as problem:
                 raise TransportClosed(f"the client could not be started: {problem}") from None
@@ -289,6 +290,7 @@ class ProbeClient:
             finally:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(child.pid, signal.SIGKILL)
+                end_marked(mark)
                 child.wait()
         finally:
             peer.close()
