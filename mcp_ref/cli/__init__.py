@@ -10,7 +10,6 @@ refused; 6 `check` could not judge all; 130 Ctrl-C, SIGTERM, SIGHUP.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -32,8 +31,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises: SystemExit where argparse ends the program: for `--help`, and with 2 for unknown options.
     Blocks: until the command is done; those that talk to a server are bounded by `--timeout` for each request.
     """
+    argv = sys.argv[1:] if argv is None else list(argv)
     try:
-        args = _read(sys.argv[1:] if argv is None else list(argv))
+        # A program may be started without them (`>&-`).
+        sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
+        # The server stands after `--`.
+        at = argv.index("--") if "--" in argv else len(argv)
+        parser = table.parser()
+        args, left = parser.parse_known_args(argv[:at])
+        args.target = argv[at + 1 :]
+        if len(args.target) == 1 and " " in args.target[0] and not os.path.exists(args.target[0]):
+            raise UsageError(f"write the command after -- without quotes: -- {args.target[0]}")
+        # argparse gives up on key=value words that stand after an option.
+        if left and (not hasattr(args, "arguments") or any(word.startswith("-") for word in left)):
+            server = "; the server comes after --" if hasattr(args, "header") and not left[0].startswith("-") else ""
+            parser.error(f"unrecognized arguments: {' '.join(left)}{server}")
+        if left:
+            args.arguments += left
         with end_as_by_ctrl_c():
             code: Exit = args.run(args)
         sys.stdout.flush()
@@ -51,26 +65,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (UsageError, McpError) as problem:
         return _failed(problem)
     return code
-
-
-def _read(argv: list[str]) -> argparse.Namespace:
-    """What the command line says. Raises: SystemExit, as `main` says; UsageError."""
-    # A program may be started without them (`>&-`).
-    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
-    # The server stands after `--`.
-    at = argv.index("--") if "--" in argv else len(argv)
-    parser = table.parser()
-    args, left = parser.parse_known_args(argv[:at])
-    args.target = argv[at + 1 :]
-    if len(args.target) == 1 and " " in args.target[0] and not os.path.exists(args.target[0]):
-        raise UsageError(f"write the command after -- without quotes: -- {args.target[0]}")
-    # argparse gives up on key=value words that stand after an option.
-    if left and (not hasattr(args, "arguments") or any(word.startswith("-") for word in left)):
-        server = "; the server comes after --" if hasattr(args, "header") and not left[0].startswith("-") else ""
-        parser.error(f"unrecognized arguments: {' '.join(left)}{server}")
-    if left:
-        args.arguments += left
-    return args
 
 
 def _failed(problem: Exception) -> Exit:

@@ -139,6 +139,7 @@ class _Snapshot(NamedTuple):
     skills: dict[str, Skill]  # by URI
     files: dict[str, tuple[str, bytes | Made]]  # the path and the content, by URI
     directories: dict[str, dict[str, Resource]]  # what each holds, both by URI
+    own: dict[str, Files]  # the files of each skill, by the path of its SKILL.md
 
 
 class Skills:
@@ -166,8 +167,7 @@ class Skills:
             raise ValueError(f"the base of skills must be a URI that ends in a slash, not {base!r}")
         self._folder, self._base, self._prefix = folder, base, f"{prefix}/" if prefix else ""
         self._servers: WeakSet[Server] = WeakSet()
-        self._now = _Snapshot({}, {}, {})
-        self._entries: dict[str, tuple[Files, Skill]] = {}  # what was read from the files of each skill, by its path
+        self._now = _Snapshot({}, {}, {}, {})
         self._given: dict[str, Files] = {}
         self._unlisted = frozenset[str]()
         self.reload()
@@ -286,8 +286,8 @@ class Skills:
         # What was given takes the place of what the folder holds at the same path.
         files = {path: content for path, content in found.items() if given.keys().isdisjoint(_above(path))}
         files |= {f"{root}/{name}": content for root, each in given.items() for name, content in each.items()}
-        now, entries = self._built({self._prefix + path: content for path, content in files.items()}, problems)
-        before, self._now, self._entries = self._now, now, entries
+        now = self._built({self._prefix + path: content for path, content in files.items()}, problems)
+        before, self._now = self._now, now
         self._found, self._given, self._unlisted = found, given, unlisted
         for server in self._servers:
             for uri in before.skills.keys() - now.skills.keys():
@@ -299,10 +299,10 @@ class Skills:
                 if before.files[uri] != now.files[uri]:
                     server.announce_change("notifications/resources/updated", {"uri": uri})
 
-    def _built(self, files: Files, problems: list[str]) -> tuple[_Snapshot, dict[str, tuple[Files, Skill]]]:
+    def _built(self, files: Files, problems: list[str]) -> _Snapshot:
         """What these files come to. Raises: ValueError: it names all that is wrong."""
-        now, folded, entries = _Snapshot({}, {}, {}), dict[str, str](), dict[str, tuple[Files, Skill]]()
         own: dict[str, Files] = {path: {} for path in files if path.endswith("/SKILL.md")}
+        now, folded, before = _Snapshot({}, {}, {}, own), dict[str, str](), self._now
         for path, content in sorted(files.items()):
             if problem := _path_problem(path.removesuffix("/")):
                 # A name need not be text.
@@ -329,14 +329,14 @@ class Skills:
                     now.directories.setdefault(self._uri(parent), {})[uri] = listed
                 path, child = parent, {"mimeType": "inode/directory"}
         for path, mine in own.items():
-            known = self._entries.get(path)
-            entries[path] = known if known and known[0] == mine else (mine, self._entry(path, mine, problems))
-            now.skills[self._uri(path)] = entries[path][1]
+            # One whose files are the same is not read again.
+            known = before.skills[self._uri(path)] if before.own.get(path) == mine else None
+            now.skills[self._uri(path)] = known or self._entry(path, mine, problems)
         if sum(len(content) for content in files.values() if isinstance(content, bytes)) > _MAX_SNAPSHOT:
             problems.append(f"the skills have more than {_MAX_SNAPSHOT >> 20} MiB together")
         if problems:
             raise ValueError("these skills cannot be served: " + "; ".join(sorted(set(problems))[:50]))
-        return now, entries
+        return now
 
     def _entry(self, path: str, own: Files, problems: list[str]) -> Skill:
         """The entry of one skill."""

@@ -69,17 +69,14 @@ class Far:
         self._asked: list[Any] = []  # the ids of what the client was asked, and has not answered
         self._held: dict[bytes, float] = {}  # answers that come late, by so many seconds
         self._bytes = self._times = 0  # what was taken
+        self.full = False  # whether that was too much: nothing more of the client is taken
 
     def takes(self, size: int, times: int = 1) -> bool:
         """Take so many bytes and messages, and look whether a client may still say as much in one case."""
         with self._heard:
             self._bytes, self._times = self._bytes + size, self._times + times
+            self.full = self._bytes > _MAX_BYTES or self._times > _MAX_SAID
             return not self.full
-
-    @property
-    def full(self) -> bool:
-        """Whether the client has said too much: nothing more of it is taken."""
-        return self._bytes > _MAX_BYTES or self._times > _MAX_SAID
 
     def answer(self, message: Any, headers: dict[str, str]) -> list[bytes]:
         """What to write when a message of the client has come, with headers if that was over HTTP."""
