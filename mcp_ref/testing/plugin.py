@@ -328,7 +328,7 @@ def mcp_contract(
             changes = contract_diff(json.loads(path.read_text("utf-8")), now)
         except FileNotFoundError:
             _fail(f"no contract {path}; --mcp-update writes it")
-        except (ValueError, NoContract) as problem:
+        except (ValueError, NoContract, RecursionError) as problem:
             _fail(f"{path}: {problem}")
         if broken := [str(change) for change in changes if change.effect == "breaking"]:
             _fail(f"the contract {path.name} is broken; --mcp-update accepts that", *broken)

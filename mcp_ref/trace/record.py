@@ -35,7 +35,7 @@ from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TextIO, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, Self, TextIO, TypeAlias, cast, get_args
 
 from mcp_ref.errors import LocalProtocolError, Refusal
 from mcp_ref.machinery.callbacks import CallbackThread
@@ -392,6 +392,7 @@ _INSIDE: Final[_Kinds] = {  # of `http`, and of `end`
     "hangUp": (str, int), "end": str, "query": list, "what": str, "url": str, "oauth": dict,
     "eof": str, "signal": int, "exit": int,
 }  # fmt: skip
+_MAX_LINE: Final = 256 << 20  # bytes
 _LARGEST: Final = 10**18  # also the longest `retry` that is recorded; as a float it is still a number
 
 
@@ -450,7 +451,12 @@ def read_trace(path: str | os.PathLike[str]) -> Iterator[TraceEvent]:
             `TruncatedTrace` for a last line without its end.
     """
     with Path(path).open("rb") as lines:
-        yield from events_of(lines, os.fspath(path))
+        yield from events_of(bounded(lines), os.fspath(path))
+
+
+def bounded(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a trace file; one that does not end, as in a device, is cut, and so is no event."""
+    return iter(partial(file.readline, _MAX_LINE), b"")
 
 
 def events_of(lines: Iterable[bytes], name: str) -> Iterator[TraceEvent]:

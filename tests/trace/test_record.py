@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Server
+from mcp_ref.cli import main
 from mcp_ref.machinery import callbacks
-from mcp_ref.trace.record import Recorder, TraceEvent, from_row, read_trace, recorder, to_row
+from mcp_ref.trace import record as record_module
+from mcp_ref.trace.record import Recorder, TraceEvent, TruncatedTrace, from_row, read_trace, recorder, to_row
 from tests.wire import PATIENCE, at_once
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -128,6 +130,13 @@ def test_a_file_that_fails_once_is_not_written_again_and_the_others_go_on(
     assert file.numbers() == [1]
     assert [each.seq for each in read_trace(tmp_path / "trace.jsonl")] == [1, 2, 3]
     assert len(caplog.records) == 1
+
+
+def test_a_line_without_end_is_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_module, "_MAX_LINE", 1_000)
+    with pytest.raises(TruncatedTrace, match="/dev/zero:1: not JSON"):
+        list(read_trace("/dev/zero"))
+    assert main(["narrate", "/dev/zero"]) == 2
 
 
 def test_what_trace_accepts_becomes_a_recorder(tmp_path: Path) -> None:
