@@ -5,7 +5,7 @@ Not here:  the commands and their options (cli/table); what they do (cli/command
 
 Exit codes: 0 done; 1 the tool failed (`isError`); 2 the command line is wrong; 3 the peer answered with an error, or
 broke the protocol, or `contract` found what breaks clients; 4 no connection, or no answer in time; 5 consent was
-refused; 6 `check` could not judge all; 130 Ctrl-C.
+refused; 6 `check` could not judge all; 130 Ctrl-C, SIGTERM, SIGHUP.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from mcp_ref.cli import shown, table
 from mcp_ref.cli.commands import Exit, UsageError
 from mcp_ref.errors import ErrorResponse, McpError, MissingClientCapability, RequestTimeout, TransportClosed
+from mcp_ref.machinery.running import end_as_by_ctrl_c
 from mcp_ref.trace.explain import error_meaning
 
 
@@ -31,26 +32,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     Blocks: until the command is done; those that talk to a server are bounded by `--timeout` for each request.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
-    # A program may be started without them (`>&-`).
-    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
-    # The server stands after `--`.
-    at = argv.index("--") if "--" in argv else len(argv)
-    parser = table.parser()
-    known = [row.name for rows in table.GROUPS.values() for row in rows]
-    if argv and argv[0] not in known and not argv[0].startswith("-"):
-        parser.error(f"there is no command {argv[0]!r}{shown.alike(argv[0], known) or '; --help lists them'}")
-    args, left = parser.parse_known_args(argv[:at])
-    args.target = argv[at + 1 :]
-    if len(args.target) == 1 and " " in args.target[0] and not os.path.exists(args.target[0]):
-        return _failed(UsageError(f"write the command after -- without quotes: -- {args.target[0]}"))
-    # argparse gives up on key=value words that stand after an option.
-    if left and (not hasattr(args, "arguments") or any(word.startswith("-") for word in left)):
-        server = "; the server comes after --" if hasattr(args, "header") and not left[0].startswith("-") else ""
-        parser.error(f"unrecognized arguments: {' '.join(left)}{server}")
-    if left:
-        args.arguments += left
     try:
-        code: Exit = args.run(args)
+        # A program may be started without them (`>&-`).
+        sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
+        # The server stands after `--`.
+        at = argv.index("--") if "--" in argv else len(argv)
+        parser = table.parser()
+        known = [row.name for rows in table.GROUPS.values() for row in rows]
+        if argv and argv[0] not in known and not argv[0].startswith("-"):
+            parser.error(f"there is no command {argv[0]!r}{shown.alike(argv[0], known) or '; --help lists them'}")
+        args, left = parser.parse_known_args(argv[:at])
+        args.target = argv[at + 1 :]
+        if len(args.target) == 1 and " " in args.target[0] and not os.path.exists(args.target[0]):
+            raise UsageError(f"write the command after -- without quotes: -- {args.target[0]}")
+        # argparse gives up on key=value words that stand after an option.
+        if left and (not hasattr(args, "arguments") or any(word.startswith("-") for word in left)):
+            server = "; the server comes after --" if hasattr(args, "header") and not left[0].startswith("-") else ""
+            parser.error(f"unrecognized arguments: {' '.join(left)}{server}")
+        if left:
+            args.arguments += left
+        with end_as_by_ctrl_c():
+            code: Exit = args.run(args)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return Exit.INTERRUPTED

@@ -37,7 +37,7 @@ from mcp_ref.roles.client.following import TaskHandle
 from mcp_ref.roles.server.server import Server
 from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
 from mcp_ref.trace.narrate import METHODS, narrate, narrator_for
-from mcp_ref.trace.record import Recorder, Sink, TraceEvent, events_of
+from mcp_ref.trace.record import Recorder, Sink, TraceEvent, bounded, events_of
 
 _CONNECT_TIMEOUT: Final = 10.0
 _LOOK_INTERVAL: Final = 5.0  # without a change for so long, a session is asked whether it is still there
@@ -412,7 +412,9 @@ def recorded(file: str, *, follow: bool = False) -> Iterator[TraceEvent]:
     """The events of a trace file, `-` for standard input, one by one; UsageError where it cannot be read."""
     try:
         with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as lines:
-            yield from events_of(_growing(lines) if follow else lines, "standard input" if file == "-" else file)
+            yield from events_of(
+                _growing(lines) if follow else bounded(lines), "standard input" if file == "-" else file
+            )
     except (OSError, ValueError) as problem:
         raise UsageError(str(problem)) from problem
 

@@ -28,6 +28,7 @@ from typing import Any
 from mcp_ref.cli import shown
 from mcp_ref.cli.commands import Exit, UsageError
 from mcp_ref.errors import RequestTimeout, TransportClosed
+from mcp_ref.machinery.running import end_marked, marked
 from mcp_ref.revisions import find_revision
 from mcp_ref.trace.compare import FORMATS, UNSEEN, compare, explained
 
@@ -67,7 +68,10 @@ def _traffic(program: str, revision: str, timeout: float) -> list[Any]:
         trace = os.path.join(folder, "trace.jsonl")
         demo = ["-m", "mcp_ref", "demo", "--all", "--revision", revision, "--trace", trace]
         name = f"{program or 'the demo'}, run for {revision},"
-        _run([program, revision, trace] if program else demo, name, timeout)
+        _run([program, revision, trace] if program else demo, name, timeout, folder)
+        # A pipe would never end, nor would a device.
+        if os.path.lexists(trace) and not os.path.isfile(trace):
+            raise UsageError(f"{name} recorded what cannot be read: it is not a file")
         Path(trace).touch()
         checker = Checker()
         try:
@@ -83,11 +87,11 @@ def _traffic(program: str, revision: str, timeout: float) -> list[Any]:
         raise UsageError(f"{name} recorded no message; it is given a revision to speak, and the path of its trace")
 
 
-def _run(words: list[str], name: str, timeout: float) -> None:
+def _run(words: list[str], name: str, timeout: float, folder: str) -> None:
     """Run Python until it has ended, or the seconds are over; then it is ended, with what it has started."""
     # Its errors go where ours go; what it prints is not part of what is told here.
     quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "start_new_session": True}
-    process = subprocess.Popen([sys.executable, *words], **quiet)
+    process = subprocess.Popen([sys.executable, *words], **quiet, env=marked(folder))
     try:
         if process.wait(timeout):
             raise TransportClosed(f"{name} failed with exit code {process.returncode}")
@@ -96,4 +100,5 @@ def _run(words: list[str], name: str, timeout: float) -> None:
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        end_marked(folder)
         process.wait()

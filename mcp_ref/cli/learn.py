@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from typing import Any, Final
 
 from mcp_ref.cli import shown
 from mcp_ref.cli.commands import Exit, UsageError
-from mcp_ref.machinery.private_files import replace_private
+from mcp_ref.machinery.private_files import open_plain, read_private, replace_private
 from mcp_ref.trace.draw import steps
 from mcp_ref.trace.record import as_text
 
@@ -32,6 +31,7 @@ _SITE: Final = "https://modelcontextprotocol.io/specification"
 _LOOK_INTERVAL: Final = 0.2
 _WIDTH: Final = 66
 _MAX_ARROWS: Final = 8
+_MAX_PROGRESS: Final = 1 << 20  # bytes
 
 
 def say(english: str, chinese: str) -> str:
@@ -102,18 +102,25 @@ def run(args: argparse.Namespace) -> Exit:
 def _progress() -> dict[str, Any]:
     """What was done here: for each number whether it is `solved`, and how many `hints` were given."""
     try:
-        found = json.loads(Path(PROGRESS).read_bytes())
-    except FileNotFoundError:
-        return {}
+        found = read_private(Path(PROGRESS), _MAX_PROGRESS, open_plain)
     except (OSError, ValueError) as problem:
         raise UsageError(f"{PROGRESS}, which has the progress, cannot be read: {problem}; move it away") from None
-    if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
+    found = {} if found is None else found
+    if not isinstance(found, dict) or not all(map(_is_row, found.values())):
         raise UsageError(f"{PROGRESS} does not hold the progress of exercises: move it away")
     return found
 
 
+def _is_row(row: Any) -> bool:
+    hints = row.get("hints", 0) if isinstance(row, dict) else None
+    return type(hints) is int and hints >= 0
+
+
 def _keep(progress: dict[str, Any]) -> None:
-    replace_private(Path(PROGRESS).absolute(), {number: done for number, done in progress.items() if done})
+    try:
+        replace_private(Path(PROGRESS).absolute(), {number: done for number, done in progress.items() if done})
+    except OSError as problem:
+        raise UsageError(f"{PROGRESS} cannot be written: {problem}") from None
 
 
 def _listed(numbers: list[int], progress: dict[str, Any]) -> Iterator[str]:

@@ -20,6 +20,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypedDict, TypeVar, Unpack, cast
 from urllib.parse import quote, unquote
 from weakref import WeakSet
@@ -138,6 +139,7 @@ class _Snapshot(NamedTuple):
     skills: dict[str, Skill]  # by URI
     files: dict[str, tuple[str, bytes | Made]]  # the path and the content, by URI
     directories: dict[str, dict[str, Resource]]  # what each holds, both by URI
+    own: dict[str, Files]  # the files of each skill, by the path of its SKILL.md
 
 
 class Skills:
@@ -165,8 +167,10 @@ class Skills:
             raise ValueError(f"the base of skills must be a URI that ends in a slash, not {base!r}")
         self._folder, self._base, self._prefix = folder, base, f"{prefix}/" if prefix else ""
         self._servers: WeakSet[Server] = WeakSet()
-        self._now = _Snapshot({}, {}, {})
-        self._replace({}, frozenset())
+        self._now = _Snapshot({}, {}, {}, {})
+        self._given: dict[str, Files] = {}
+        self._unlisted = frozenset[str]()
+        self.reload()
 
     def add(
         self, path: str, files: Mapping[str, str | bytes], *, description: str | None = None, listed: bool = True
@@ -209,7 +213,9 @@ class Skills:
 
         Raises: ValueError: something is wrong with the folder; everything stays as it was.
         """
-        self._replace(self._given, self._unlisted)
+        problems: list[str] = []
+        found = {} if self._folder is None else _read_folder(os.fspath(self._folder), problems)
+        self._replace(found, self._given, self._unlisted, problems)
 
     def for_server(self, server: Server) -> Extension:
         """The extension of one server, whose resources the files become."""
@@ -269,20 +275,20 @@ class Skills:
 
     def _put(self, path: str, files: Files, listed: bool) -> None:
         uri = self._uri(f"{self._prefix}{path}/SKILL.md")
-        self._replace({**self._given, path: files}, self._unlisted - {uri} | (frozenset() if listed else {uri}))
+        unlisted = self._unlisted - {uri} | (frozenset() if listed else {uri})
+        self._replace(self._found, {**self._given, path: files}, unlisted, [])
 
     def _uri(self, path: str) -> str:
-        return self._base + quote(path)
+        return self._base + _quoted(path)
 
-    def _replace(self, given: dict[str, Files], unlisted: frozenset[str]) -> None:
+    def _replace(self, found: Files, given: dict[str, Files], unlisted: frozenset[str], problems: list[str]) -> None:
         """Put in place what the folder holds, and what was given. Raises: ValueError: then nothing has changed."""
-        problems: list[str] = []
-        found = {} if self._folder is None else _read_folder(os.fspath(self._folder), problems)
         # What was given takes the place of what the folder holds at the same path.
-        found = {name: content for name, content in found.items() if not name.startswith(tuple(f"{r}/" for r in given))}
-        found |= {f"{root}/{name}": content for root, files in given.items() for name, content in files.items()}
-        now = self._built({self._prefix + path: content for path, content in found.items()}, problems)
-        before, self._now, self._given, self._unlisted = self._now, now, given, unlisted
+        files = {path: content for path, content in found.items() if given.keys().isdisjoint(_above(path))}
+        files |= {f"{root}/{name}": content for root, each in given.items() for name, content in each.items()}
+        now = self._built({self._prefix + path: content for path, content in files.items()}, problems)
+        before, self._now = self._now, now
+        self._found, self._given, self._unlisted = found, given, unlisted
         for server in self._servers:
             for uri in before.skills.keys() - now.skills.keys():
                 server.unregister("resources", uri)
@@ -295,10 +301,17 @@ class Skills:
 
     def _built(self, files: Files, problems: list[str]) -> _Snapshot:
         """What these files come to. Raises: ValueError: it names all that is wrong."""
-        now, folded = _Snapshot({}, {}, {}), dict[str, str]()
+        own: dict[str, Files] = {path: {} for path in files if path.endswith("/SKILL.md")}
+        now, folded, before = _Snapshot({}, {}, {}, own), dict[str, str](), self._now
         for path, content in sorted(files.items()):
+            if problem := _path_problem(path.removesuffix("/")):
+                # A name need not be text.
+                problems.append(f"{path.encode('utf-8', 'backslashreplace').decode()}: {problem}")
+                continue
             if not path.endswith("/"):
                 now.files[self._uri(path)] = path, content
+                for root in _above(path):
+                    own.get(f"{root}/SKILL.md", {})[path] = content
             # SHOULD: a file has the MIME type of its content; MUST: a directory has `inode/directory`
             # (2026-07-28/extensions/skills#directory-resources)
             child: Any = {"mimeType": _mime_type(path, content)}
@@ -307,8 +320,6 @@ class Skills:
             if path.endswith("/"):
                 path, child = path[:-1], {"mimeType": "inode/directory"}
                 now.directories.setdefault(self._uri(path), {})
-            if problem := _path_problem(path):
-                problems.append(f"{path}: {problem}")
             while path:
                 if folded.setdefault(unicodedata.normalize("NFC", path.casefold()), path) != path:
                     problems.append(f"{path}: another name differs from it in case or form alone")
@@ -317,12 +328,10 @@ class Skills:
                     listed = cast(Resource, {"uri": uri, "name": name, **child})
                     now.directories.setdefault(self._uri(parent), {})[uri] = listed
                 path, child = parent, {"mimeType": "inode/directory"}
-        for path in [path for path in files if path.endswith("/SKILL.md")]:
-            root = path.removesuffix("SKILL.md")
-            own = {
-                each: content for each, content in sorted(files.items()) if each.startswith(root) and each[-1] != "/"
-            }
-            now.skills[self._uri(path)] = self._entry(path, own, problems)
+        for path, mine in own.items():
+            # One whose files are the same is not read again.
+            known = before.skills[self._uri(path)] if before.own.get(path) == mine else None
+            now.skills[self._uri(path)] = known or self._entry(path, mine, problems)
         if sum(len(content) for content in files.values() if isinstance(content, bytes)) > _MAX_SNAPSHOT:
             problems.append(f"the skills have more than {_MAX_SNAPSHOT >> 20} MiB together")
         if problems:
@@ -425,6 +434,16 @@ def _head_problems(path: str, head: Any, otherwise: Any) -> list[str]:
     return found
 
 
+# With each `add` all paths are looked at again.
+_quoted: Final = lru_cache(1 << 16)(quote)
+
+
+def _above(path: str) -> list[str]:
+    """The folders that a path lies in, the outermost first."""
+    return [path[:at] for at, each in enumerate(path) if each == "/"]
+
+
+@lru_cache(1 << 16)
 def _path_problem(path: str) -> str | None:
     segments = path.split("/")
     if any(each in ("", ".", "..") or re.search(r"[\\\0-\x1f\ud800-\udfff]", each) for each in segments):
@@ -432,33 +451,53 @@ def _path_problem(path: str) -> str | None:
     return f"more than {_MAX_LEVELS} levels" if len(segments) > _MAX_LEVELS else None
 
 
+# Neither a link is opened, nor does a pipe that has taken the place of a file meanwhile hold this up.
+_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_BY_DESCRIPTOR: Final = os.open in os.supports_dir_fd and os.listdir in os.supports_fd
+
+
 def _read_folder(folder: str, problems: list[str]) -> Files:
-    """The files of all skills below a folder."""
-    found, roots, room = Files(), list[str](), _MAX_SNAPSHOT
-    for at, folders, names in os.walk(folder, onerror=lambda problem: problems.append(str(problem))):
-        # What begins with a dot may be secret, such as `.env`: it is neither listed nor served.
-        folders[:] = sorted(each for each in folders if not each.startswith(".") and each != "__pycache__")
-        names = [each for each in sorted(names) if not each.startswith(".")]
-        path = "" if at == folder else os.path.relpath(at, folder).replace(os.sep, "/") + "/"
-        if "SKILL.md" in names:
-            roots.append(path)
-        if path.count("/") > _MAX_LEVELS:
-            folders.clear()
-        if not path.startswith(tuple(roots)):
-            continue
-        if not folders and not names:
-            found[path] = b""
-        for name in names + [each for each in folders if os.path.islink(os.path.join(at, each))]:
-            try:
-                # Neither a link is opened, nor a pipe that has taken the file's place meanwhile.
-                flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-                with open(os.open(os.path.join(at, name), flags), "rb") as file:
-                    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                        raise OSError("it is not a file")
-                    found[path + name] = data = file.read(min(room, MAX_BYTES) + 1)
+    """The files of all skills below a folder. What a folder holds is opened from its descriptor, so that nothing leads
+    out of it, whatever takes its place meanwhile; where there are no descriptors of folders (Windows), by its path."""
+    found, room = Files(), _MAX_SNAPSHOT
+
+    def read(place: str, of: int | None, path: str, inside: bool) -> None:
+        nonlocal room
+        kind = os.stat(place, dir_fd=of, follow_symlinks=False).st_mode
+        if path and not inside and not stat.S_ISDIR(kind):
+            return
+        if stat.S_ISLNK(kind):
+            raise OSError("it is a link")
+        fd = os.open(place, _FLAGS, dir_fd=of) if _BY_DESCRIPTOR or not stat.S_ISDIR(kind) else None
+        try:
+            kind = kind if fd is None else os.fstat(fd).st_mode
+            if fd is not None and inside and stat.S_ISREG(kind):
+                with open(fd, "rb", closefd=False) as file:
+                    found[path] = data = file.read(min(room, MAX_BYTES) + 1)
                 room = max(0, room - len(data))
-            except OSError as problem:
-                problems.append(f"{path}{name}: a link, not a file, or unreadable ({problem.strerror or problem})")
+                return
+            if not stat.S_ISDIR(kind) or path.endswith("/SKILL.md"):
+                raise OSError("it is not a file")
+            # What begins with a dot may be secret, such as `.env`: it is neither listed nor served.
+            listed = sorted(os.listdir(place if fd is None else fd))
+            names = [each for each in listed if not each.startswith(".") and each != "__pycache__"]
+            inside = inside or "SKILL.md" in names
+            if inside and not names:
+                found[f"{path}/"] = b""
+            for name in names if path.count("/") <= _MAX_LEVELS else ():
+                below = f"{path}/{name}" if path else name
+                try:
+                    read(os.path.join(place, name) if fd is None else name, fd, below, inside)
+                except OSError as problem:
+                    problems.append(f"{below}: a link, not a file, or unreadable ({problem.strerror or problem})")
+        finally:
+            if fd is not None:
+                os.close(fd)
+
+    try:
+        read(os.path.realpath(folder), None, "", False)
+    except OSError as problem:
+        problems.append(str(problem))
     if "SKILL.md" in found:
         problems.append("SKILL.md: it stands in the folder of skills itself; give the folder above it")
     return found
@@ -526,6 +565,8 @@ def read_directory(self: Client, uri: str, **options: Unpack[Options]) -> list[R
 
 
 _check: Final = checker(Skill, STATELESS_REVISIONS[-1])
+_SAFE: Final = "!$&'()*+,;=:@"
+_ESCAPED: Final = re.compile(rf"(?:%[0-9A-Fa-f]{{2}}|[^\w.~/{_SAFE}-])+", re.ASCII)
 
 
 def check_skill(skill: Any) -> Skill:
@@ -540,28 +581,33 @@ def check_skill(skill: Any) -> Skill:
         if not condition:
             raise SkillMismatch(reason, uri, problem)
 
+    # MUST: take skills up to the limits; MAY: decline larger ones (2026-07-28/extensions/skills#limits)
+    most = f"at most {MAX_FILES} files with {MAX_BYTES} bytes are taken"
+    named = skill.get("resources") if isinstance(skill, dict) else None
+    count = len(named) if isinstance(named, list) else 0
+    need(count <= MAX_FILES, f"{most}; it has {count} files", "limit")
     try:
         # A host MUST NOT load an entry whose `resources` are neither a list nor "dynamic"
         # (2026-07-28/extensions/skills#resources)
         _check(skill, "skill")
     except SchemaMismatch as mismatch:
         need(False, f"the entry is not valid: {mismatch}")
-    need(uri.endswith("/SKILL.md"), "the entry's uri is not that of a SKILL.md")
+    need(uri.endswith("/SKILL.md") and not {".", ".."} & {*plain_uri(uri).split("/")}, "its uri is not of a SKILL.md")
     # MUST: the last segment of the path is the skill's name (2026-07-28/extensions/skills#frontmatter)
     need(unquote(uri.split("/")[-2]) == skill["frontmatter"]["name"], "its folder has another name than the skill")
     resources: list[Any] = [] if skill["resources"] == "dynamic" else skill["resources"]
     # MUST: each file is listed once, the `SKILL.md` too, and lies within the skill's directory
     # (2026-07-28/extensions/skills#resources)
+    paths = set[tuple[str, ...]]()
     for each in resources:
         need(re.fullmatch(r"sha256:[0-9a-f]{64}", each["digest"]), f"{each['uri']} has no digest of SHA-256")
-        need(_segments(uri, each["uri"]), f"{each['uri']} does not lie within the skill")
-    uris = {each["uri"] for each in resources}
-    need(len(uris) == len(resources), "a file is listed twice")
-    need(skill["resources"] == "dynamic" or uri in uris, "it does not list its SKILL.md")
-    # MUST: take skills up to the limits; MAY: decline larger ones (2026-07-28/extensions/skills#limits)
-    size = sum(each["size"] for each in resources)
-    most = f"at most {MAX_FILES} files with {MAX_BYTES} bytes are taken"
-    need(len(uris) <= MAX_FILES and size <= MAX_BYTES, f"{most}; it has {len(uris)} with {size}", "limit")
+        need(path := tuple(_segments(uri, each["uri"])), f"{each['uri']} does not lie within the skill")
+        # Two spellings of one path are one file: which of them is read must not depend on who looks.
+        need(path not in paths, f"a file is listed twice: {each['uri']}")
+        paths.add(path)
+    listed = skill["resources"] == "dynamic" or uri in {each["uri"] for each in resources}
+    need(listed, "it does not list its SKILL.md")
+    need((size := sum(each["size"] for each in resources)) <= MAX_BYTES, f"{most}; it has {size}", "limit")
     return cast(Skill, skill)
 
 
@@ -603,12 +649,19 @@ def find_file(skill: Skill, path: str, *, unverified: bool = False) -> tuple[str
     raise SkillMismatch("unlisted", uri, f"{path!r} is not one of the skill's files")
 
 
+def plain_uri(uri: str) -> str:
+    """The one spelling of all URIs that mean the same, whatever they escape without need."""
+    scheme, _, path = uri.partition(":")
+    path = _ESCAPED.sub(lambda found: quote(unquote(found[0]), _SAFE, errors="surrogatepass"), path)
+    return f"{scheme.lower()}:{path}"
+
+
 def _segments(skill: str, uri: str) -> list[str]:
     """The path within a skill that a URI names, decoded; empty if it is not in it, or written to mislead."""
-    folder, found = skill.removesuffix("SKILL.md"), list[str]()
-    if not uri.startswith(folder) or "?" in uri or "#" in uri:
+    folder, plain, found = plain_uri(skill).removesuffix("SKILL.md"), plain_uri(uri), list[str]()
+    if not plain.startswith(folder) or "?" in uri or "#" in uri:
         return []
-    for segment in (unquote(raw) for raw in uri.removeprefix(folder).split("/")):
+    for segment in map(unquote, plain.removeprefix(folder).split("/")):
         if segment == "" or re.search(r"[/\\\0\ufffd]", segment) or (segment == ".." and not found):
             return []
         if segment == "..":
@@ -620,7 +673,7 @@ def _segments(skill: str, uri: str) -> list[str]:
 
 def _verified(skill: Skill, uri: str, listed: SkillResource | None, contents: list[Any]) -> bytes:
     """The bytes that were read, if they are those that the entry speaks of."""
-    if len(contents) != 1 or contents[0].get("uri") != uri:
+    if len(contents) != 1 or plain_uri(str(contents[0].get("uri"))) != plain_uri(uri):
         raise SkillMismatch("unlisted", uri, "the server gave contents that were not asked for")
     try:
         data = contents_bytes(contents[0])
@@ -632,7 +685,7 @@ def _verified(skill: Skill, uri: str, listed: SkillResource | None, contents: li
         raise SkillMismatch("size" if listed else "limit", uri, f"it has {len(data)} bytes, which it must not have")
     if listed and f"sha256:{hashlib.sha256(data).hexdigest()}" != listed["digest"]:
         raise SkillMismatch("digest", uri, "its digest is not that of its entry")
-    if uri == skill["uri"]:
+    if _segments(skill["uri"], uri) == ["SKILL.md"]:
         # MUST: compare the frontmatter with that of the entry, field by field
         # (2026-07-28/extensions/skills#frontmatter-verification)
         try:
@@ -651,8 +704,9 @@ def _differing(one: JsonObject, other: JsonObject) -> list[str]:
         return int(float(text)) if float(text).is_integer() else float(text)
 
     def text(value: Any) -> str:
-        return json.dumps(json.loads(json.dumps(value, default=repr), parse_float=number), sort_keys=True)
+        # Readers of YAML 1.1 have keys that are no text, such as `on` and dates: no member of JSON is equal to these.
+        plain = json.dumps(value, default=repr, skipkeys=True)
+        return json.dumps(json.loads(plain, parse_float=number), sort_keys=True)
 
-    return sorted(
-        key for key in {*one, *other} if key not in one or key not in other or text(one[key]) != text(other[key])
-    )
+    wrong = (key for key in {*one, *other} if key not in one or key not in other or text(one[key]) != text(other[key]))
+    return sorted({*map(str, wrong)})

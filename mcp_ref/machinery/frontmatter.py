@@ -3,7 +3,7 @@
 The contract: the values are those of the core schema of YAML 1.2, the only ones on which implementations agree: `no` is
 a text, `2026-01-01` is a text, `010` is ten. What means something else to a reader of YAML 1.1, what JSON cannot hold
 (a number without end, a key that is not text), anchors, aliases, tags and repeated keys are a ValueError with the line.
-So are more than 64 KiB, and more than 32 levels: no text makes this slow. PyYAML is loaded at the first use.
+So are more than 16 KiB, and more than 32 levels: no text makes this slow. PyYAML is loaded at the first use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from mcp_ref.errors import LocalProtocolError
 
-MAX_FRONTMATTER: Final = 64 * 1024
+MAX_FRONTMATTER: Final = 16 * 1024
 """Bytes of one frontmatter."""
 MAX_LEVELS: Final = 32
 
@@ -46,7 +46,7 @@ def read_frontmatter(text: bytes) -> dict[str, Any]:
         at = problem.problem_mark or problem.context_mark
         line = "" if at is None else f" in line {at.line + 2}"
         raise ValueError(f"its frontmatter is not YAML that everybody reads alike{line}: {problem.problem}") from None
-    except (yaml.YAMLError, ValueError) as problem:
+    except (yaml.YAMLError, ValueError, OverflowError) as problem:
         raise ValueError(f"its frontmatter is not YAML that everybody reads alike: {problem}") from None
     if not isinstance(value, dict):
         raise ValueError("its frontmatter is not an object of YAML")
@@ -59,7 +59,7 @@ def read_otherwise(text: bytes) -> Any:
     _, yaml = _reader()
     try:
         return yaml.safe_load(found[1].decode("utf-8")) if found is not None else None
-    except (yaml.YAMLError, ValueError):
+    except (yaml.YAMLError, ValueError, OverflowError):
         return None
 
 

@@ -1,38 +1,46 @@
-"""Files that belong to one user alone: opened only if they do, and replaced as a whole.
+"""Files that are opened only if they are plain files, and those that belong to one user alone; replaced as a whole.
 
-Contract: `open_private` follows no link, never waits (for the other end of a pipe, say), and gives a descriptor of a
-plain file that nobody else can read or write. After `replace_private` the file is the new one, or still the old one.
+Contract: `open_plain` never waits (for the other end of a pipe, say), and gives a descriptor of a plain file;
+`open_private` follows no link either, and nobody else can read or write that file. After `replace` the file is the new
+one, or still the old one, and nothing but a plain file was replaced: no link, no pipe, no device.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
 import stat
-import tempfile
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 
+def open_plain(path: Path, flags: int = os.O_RDONLY) -> int:
+    """Open a file. Raises: PermissionError: it is not a plain file; OSError."""
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise PermissionError(f"{path} is not a plain file")
+
+
 def open_private(path: Path, flags: int = os.O_RDONLY) -> int:
     """Open a file. Raises: PermissionError: it is another's, or others may read it, or it is not a file; OSError."""
-    descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o600)
+    descriptor = open_plain(path, flags | getattr(os, "O_NOFOLLOW", 0))
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise PermissionError(f"{path} is not a file")
-        check_owner(found, path)
+        check_owner(os.fstat(descriptor), path)
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
 
 
-def read_private(path: Path, most: int) -> Any:
+def read_private(path: Path, most: int, opened: Callable[[Path], int] = open_private) -> Any:
     """The JSON value in a file; None: there is no file. Raises: OSError; ValueError: it is too long, or no JSON."""
     try:
-        with open(open_private(path), "rb") as file:
+        with open(opened(path), "rb") as file:
             text = file.read(most + 1)
     except FileNotFoundError:
         return None
@@ -51,11 +59,23 @@ def check_owner(found: os.stat_result, path: Path) -> None:
 
 
 def replace_private(path: Path, value: Any) -> None:
-    """Write a JSON value to a file of mode 0600 and another name, then rename it: a reader finds the old or the new."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent)
+    """Write a JSON value to a file of mode 0600; see `replace`."""
+    replace(path, [json.dumps(value)])
+
+
+def replace(path: Path, texts: Iterable[str], mode: int = 0o600) -> None:
+    """Write a file under a name that nobody has, then rename it: a reader finds the old one or the new.
+
+    Raises: OSError, such as PermissionError: what has the name is not a plain file.
+    """
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            raise PermissionError(f"{path} is not a plain file, and stays as it is")
+    temporary = path.with_name(f".{secrets.token_hex(8)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     try:
-        with open(descriptor, "wb") as file:
-            file.write(json.dumps(value).encode())
+        with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.writelines(texts)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

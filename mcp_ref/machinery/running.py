@@ -4,6 +4,7 @@ Not here:  what is served (roles/server/server)
 
     Lifespan         a value that a user's generator function makes for the first who needs it, and ends after the last
     end_by_sigterm   SIGTERM ends a wait as Ctrl-C does
+    end_as_by_ctrl_c SIGTERM and SIGHUP end whatever is done; `marked`, `end_marked`: and what was started for it
     tell, tell_terminal, leave    a word to whoever started the program; its end, although threads still run
 """
 
@@ -17,12 +18,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, NoReturn
 
 log = logging.getLogger(__name__)
 
 _SIGNAL_INTERVAL: Final = 0.5
 """Seconds until a signal is noticed, at most."""
+
+_MARK: Final = "MCP_REF_STARTED_FOR"
 
 
 class Lifespan:
@@ -78,7 +82,8 @@ def end_by_sigterm() -> Iterator[Callable[[Callable[[float], bool]], bool]]:
     says whether a signal has interrupted it. SIGTERM is left alone outside the main thread, and where the program
     handles it itself.
     """
-    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    before = signal.getsignal(signal.SIGTERM)
+    ours = threading.current_thread() is threading.main_thread() and before in (signal.SIG_DFL, _interrupt)
     waiting = asked = False
 
     def on_sigterm(*_: object) -> None:
@@ -107,7 +112,47 @@ def end_by_sigterm() -> Iterator[Callable[[Callable[[float], bool]], bool]]:
         yield interrupted
     finally:
         if ours:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.signal(signal.SIGTERM, before)
+
+
+_ENDING: Final = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+def _interrupt(*_: object) -> NoReturn:
+    # A terminal that goes, and systemd, send both: the second one must not keep the first from ending all.
+    for each in _ENDING:
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def end_as_by_ctrl_c() -> Iterator[None]:
+    """While it lasts, SIGTERM and SIGHUP raise KeyboardInterrupt, so that what was started is ended on the way out.
+
+    A signal that the program handles or ignores is left alone, and all are outside the main thread.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    ours = [each for each in _ENDING if main and signal.getsignal(each) is signal.SIG_DFL]
+    for each in ours:
+        signal.signal(each, _interrupt)
+    try:
+        yield
+    finally:
+        for each in ours:
+            signal.signal(each, signal.SIG_DFL)
+
+
+def marked(mark: str) -> dict[str, str]:
+    """The environment of a program that `end_marked` ends with all that it has started; the mark is unique."""
+    return os.environ | {_MARK: mark}
+
+
+def end_marked(mark: str) -> None:
+    """Kill every process that has the mark in its environment, where /proc shows that: also what has left its group."""
+    for each in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if f"{_MARK}={mark}\0".encode() in each.read_bytes():
+                os.kill(int(each.parent.name), signal.SIGKILL)
 
 
 def tell(text: str) -> None:

@@ -10,10 +10,10 @@ compared.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple
@@ -27,14 +27,17 @@ from mcp_ref.basic.versioning import PROTOCOL_VERSION
 from mcp_ref.errors import McpError, Refusal, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
-from mcp_ref.revisions import REVISIONS
-from mcp_ref.testing.replay import Turn, answer_of, difference, meta_of, params_of
+from mcp_ref.revisions import REVISIONS, Revision
+from mcp_ref.testing.replay import Turn, answer_of, difference, is_message, meta_of, params_of
 
 OPAQUE: Final = frozenset(("cursor", "nextCursor", "requestState", "taskId", "elicitationId"))
 """Members whose values a server makes up."""
 
 IGNORED: Final = frozenset(("_meta", "ttlMs", "serverInfo", "lastUpdatedAt", "createdAt"))
 """Members that are not compared, beside those of `ignore`."""
+
+
+_NO_MESSAGE: Final = "the server says what is no message"
 
 
 class Compared(NamedTuple):
@@ -109,6 +112,7 @@ class _Asking:
         self._arriving: dict[int, _Arriving] = {}
         self._waiting: dict[int, Turn] = {}  # by the live id, in the order in which they were sent
         self._became: dict[str, Any] = {}
+        self._revision: Revision | None = None
         self._replies = [said for turn in turns for said in turn.said if said.reply is not None]
 
     def play(self) -> None:
@@ -124,12 +128,16 @@ class _Asking:
             self.told.append(f"the server is gone: {problem}")
 
     def _receive(self, text: bytes) -> None:
-        with suppress(Refusal):
+        try:
             message = messages.decode(text)
-            for each in message if isinstance(message, list) else [message]:
-                if "method" not in each and each.get("id") in self._arriving:
-                    self._arriving[each["id"]].items.append(each)
-                self._inbox.put(each)
+        except Refusal:
+            message = None
+        for each in message if isinstance(message, list) else [message]:
+            if not is_message(each):
+                each = {"method": _NO_MESSAGE}
+            if "method" not in each and each.get("id") in self._arriving:
+                self._arriving[each["id"]].items.append(each)
+            self._inbox.put(each)
 
     def _send(self, number: int, turn: Turn) -> None:
         message, version = self._mapped(turn.sent), meta_of(turn.sent).get(PROTOCOL_VERSION)
@@ -138,11 +146,13 @@ class _Asking:
             http.mirror = None if version is None else partial(mirror, revision_name=version)
         if not turn.asks:
             if "requestId" in params_of(message):
-                was = {each.sent["id"]: live for live, each in enumerate(self.turns, 1) if each.asks}
-                message["params"] = {**message["params"], "requestId": was.get(message["params"]["requestId"], 0)}
+                # A recording may have anything for an id.
+                was = {json.dumps(each.sent["id"]): live for live, each in enumerate(self.turns, 1) if each.asks}
+                given_up = was.get(json.dumps(message["params"]["requestId"]), 0)
+                message["params"] = {**message["params"], "requestId": given_up}
             self.transport.send(message, Deadline(self._timeout))
-            if message["method"] == "notifications/initialized" and http is not None:
-                http.opened(REVISIONS[self._became["the revision"]])
+            if message["method"] == "notifications/initialized" and http is not None and self._revision is not None:
+                http.opened(self._revision)
             return
         message["id"] = number
         if turn.answered is not None:
@@ -176,7 +186,9 @@ class _Asking:
                 return
             if isinstance(message, McpError):
                 raise message if isinstance(message, TransportClosed) else TransportClosed(str(message))
-            if "method" in message and "id" in message:
+            if message.get("method") == _NO_MESSAGE:
+                self.told += [] if _NO_MESSAGE in self.told else [_NO_MESSAGE]
+            elif "method" in message and "id" in message:
                 self._answer(message)
             elif "method" not in message and message.get("id") in self._waiting:
                 self._compare(self._waiting.pop(message["id"]), message)
@@ -198,9 +210,9 @@ class _Asking:
         self._learn(recorded, live)
         result = live.get("result")
         if turn.sent["method"] == "initialize" and isinstance(result, dict):
-            self._became["the revision"] = revision = result.get("protocolVersion")
-            if isinstance(self.transport, HttpClientTransport) and revision in REVISIONS:
-                self.transport.agreed(REVISIONS[revision])
+            self._revision = REVISIONS.get(str(result.get("protocolVersion")))
+            if isinstance(self.transport, HttpClientTransport) and self._revision is not None:
+                self.transport.agreed(self._revision)
         if found := difference(self._compared(answer_of(recorded)), self._compared(answer_of(live)), "answer"):
             self.told.append(f"event {turn.seq}, {turn.sent['method']}: {found}")
 

@@ -15,13 +15,13 @@ whose keywords only widen is itself wider. What stands in one keyword but depend
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from mcp_ref.errors import ErrorResponse, MethodNotFound
 from mcp_ref.machinery.json_schema import SchemaRefused, prepare
+from mcp_ref.machinery.private_files import replace
 from mcp_ref.messages import JsonObject
 from mcp_ref.roles.client.client import Client
 
@@ -29,6 +29,8 @@ VERSION: Final = 1
 Effect = Literal["breaking", "look", "harmless"]
 _EFFECTS: Final = ("breaking", "look", "harmless")
 _MAX_SAID: Final = 160  # characters of a value in a reason
+
+_MAX_COMPARED: Final = 100_000  # parts of a schema
 
 # Each list: the capability that has it, the method of the client, and the member that names an entry.
 _LISTS: Final = {
@@ -108,13 +110,7 @@ def contract_diff(old: JsonObject, new: JsonObject) -> list[Change]:
 
 def write_contract(path: Path, contract: JsonObject) -> None:
     """Write a contract in one step, so that a reader never sees half of one. Raises: OSError."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(json.dumps(contract, indent=1, sort_keys=True) + "\n", "utf-8")
-        beside.replace(path)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
+    replace(path, [json.dumps(contract, indent=1, sort_keys=True) + "\n"], 0o666)
 
 
 def check_contract(value: Any) -> None:
@@ -128,9 +124,15 @@ def check_contract(value: Any) -> None:
     whole = whole and all(isinstance(each, str) for each in value["revisions"])
     if not whole or not all(isinstance(each, dict) and _are_objects(each.values()) for each in lists):
         raise NoContract("a member of the contract is missing, or is not of its kind")
+    tools = value.get("tools", {}).values()
+    parts = [value["capabilities"].get("resources") or {}, *(each.get("execution") or {} for each in tools)]
+    if not _are_objects(parts):
+        raise NoContract("the capability resources, or the execution of a tool, is not an object")
     for prompt in value.get("prompts", {}).values():
         arguments = prompt.get("arguments", [])
-        if not isinstance(arguments, list) or not all(isinstance(a, dict) and "name" in a for a in arguments):
+        if not isinstance(arguments, list) or not all(
+            isinstance(a, dict) and type(a.get("name")) is str for a in arguments
+        ):
             raise NoContract("the arguments of a prompt are not a list of named objects")
 
 
@@ -245,9 +247,14 @@ class Comparison:
     def __init__(self, old: Any, new: Any) -> None:
         self._old, self._new = old, new
         self._seen: set[tuple[str, str]] = set()
+        self._count = 0
 
     def of(self, old: Any, new: Any, at: str) -> Found:
         """Tuples (kind, where, what) for what the new part takes, beside the old one."""
+        # Many references to one large part are as many comparisons of its parts.
+        self._count += 1
+        if self._count > _MAX_COMPARED:
+            raise SchemaRefused(f"more than {_MAX_COMPARED} parts")
         pair = _text(old), _text(new)
         if pair in self._seen or (pair[0] == pair[1] and "$ref" not in pair[0]):
             return
@@ -283,7 +290,7 @@ class Comparison:
                 yield from ((kind, f"{at}.{name}", says) for name in sorted(names))
         elif _text(a) == _text(b):
             # The same text may mean something else where it refers to what has changed.
-            if "$ref" in _text(a) and _text(self._old) != _text(self._new):
+            if "$ref" in _text(a):
                 yield "other", at, f"{word} refers to what changed, which cannot be decided"
         elif word in _NAMES:
             yield "name", at, f"{word} changed"

@@ -20,6 +20,7 @@ from typing import Any, Final
 from mcp_ref.client.elicitation import decline
 from mcp_ref.client.sampling import UserRejected, reply
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.private_files import replace
 from mcp_ref.messages import JsonObject
 from mcp_ref.roles.client.client import known_target
 from mcp_ref.roles.client.config import Command, Url, shown_target
@@ -108,10 +109,7 @@ class Traffic:
         """Write a trace, in one step."""
         events = self.events if exact else [without_secrets(each, forms=forms) for each in self.events]
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f"{path.name}.{os.getpid()}")
-        with open(os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.writelines(f"{to_row(each)}\n" for each in events)
-        beside.replace(path)
+        replace(path, (f"{to_row(each)}\n" for each in events))
 
     def surprises(self) -> list[str]:
         """What the test did not foresee, and what probably made it fail if it has failed."""

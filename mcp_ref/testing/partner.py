@@ -46,6 +46,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
+from mcp_ref.machinery.running import end_marked, marked
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.check import Checker
 from mcp_ref.trace.record import TraceEvent, as_text
@@ -246,7 +247,7 @@ class Partner:
         pipe = subprocess.PIPE
         self._child = self._closing.enter_context(subprocess.Popen(
             [sys.executable, str(self._program), *words], stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0,
-            start_new_session=True, cwd=self._place, env=os.environ | {"MCP_REF_EXERCISE": self._folder},
+            start_new_session=True, cwd=self._place, env=marked(self._folder),
         ))  # fmt: skip
         self._closing.callback(self._kill, self._child)
         assert self._child.stdin and self._child.stdout and self._child.stderr
@@ -268,11 +269,7 @@ class Partner:
         """End the program, and whatever it has started."""
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)
-        # What has left the group, or outlived the program, still has the name of the folder in its environment.
-        for each in Path("/proc").glob("[0-9]*/environ"):
-            with suppress(OSError):
-                if f"MCP_REF_EXERCISE={self._folder}".encode() in each.read_bytes():
-                    os.kill(int(each.parent.name), signal.SIGKILL)
+        end_marked(self._folder)
 
     def _fail(self, what: str) -> NoReturn:
         """The program has ended, or must end: say so, with what it said last, and the line where it failed."""

@@ -13,6 +13,7 @@ by the first fixture that is used.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from mcp_ref.testing.judged import Answers, Login, Recorded, Traffic
 
 _ARGUMENTS: Final = ("server", "revisions", "over", "allow", "judge", "timeout")
+_MAX_NAME: Final = 120  # characters of a test's id that are in the name of its trace
 _OVER: Final = ("memory", "http", "sse", "stdio")
 _SETS: Final = ("eras", "session", "all")
 
@@ -164,8 +166,13 @@ def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, p
     if report.failed and (traffic := item.stash.get(_TRAFFIC, None)) and traffic.events:
         report.sections.append(("MCP traffic", traffic.told()))
         if folder := item.config.getoption("--mcp-traces"):
-            name = re.sub(r"[^\w.-]+", "-", item.nodeid).strip("-")
-            traffic.save(Path(folder, f"{name}.jsonl"), exact=item.config.getoption("--mcp-exact"))
+            # The digest tells apart what is spelled alike here, and what was cut.
+            name = re.sub(r"[^\w.-]+", "-", item.nodeid, flags=re.ASCII)[-_MAX_NAME:].strip("-")
+            digest = hashlib.sha256(item.nodeid.encode("utf-8", "replace")).hexdigest()[:8]
+            try:
+                traffic.save(Path(folder, f"{name}-{digest}.jsonl"), exact=item.config.getoption("--mcp-exact"))
+            except OSError as problem:
+                report.sections.append(("MCP traffic", f"the trace cannot be written: {problem}"))
     return report
 
 
@@ -326,7 +333,7 @@ def mcp_contract(
             changes = contract_diff(json.loads(path.read_text("utf-8")), now)
         except FileNotFoundError:
             _fail(f"no contract {path}; --mcp-update writes it")
-        except (ValueError, NoContract) as problem:
+        except (ValueError, NoContract, RecursionError) as problem:
             _fail(f"{path}: {problem}")
         if broken := [str(change) for change in changes if change.effect == "breaking"]:
             _fail(f"the contract {path.name} is broken; --mcp-update accepts that", *broken)

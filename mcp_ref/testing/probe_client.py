@@ -35,6 +35,7 @@ from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_exchange import HttpLimits, HttpReply, HttpRequest
 from mcp_ref.machinery.http_server import HttpServer
 from mcp_ref.machinery.pipes import LineSplitter
+from mcp_ref.machinery.running import end_marked, marked
 from mcp_ref.messages import JsonObject
 from mcp_ref.revisions import LATEST_SESSION, REVISIONS, SESSION_REVISIONS
 from mcp_ref.testing.cases_client import FUNCTIONS, Outcome
@@ -45,7 +46,8 @@ from mcp_ref.trace.record import Recorder, Tap
 
 _BRIDGE: Final = str(Path(__file__).with_name("bridge.py"))
 _POLITE_TIMEOUT: Final = 2.0  # seconds in which a client may answer a request before its own is answered
-_MAX_SAID: Final = 10_000  # messages that a client may send in one case
+_MAX_SAID: Final = 10_000  # messages that a client may send in one case,
+_MAX_BYTES: Final = 4 << 20  # and the bytes of these and of their headers
 _INFO: Final = {"name": "mcp-ref-probe", "version": "0"}
 _TOOL: Final = {"name": "one", "description": "One.", "inputSchema": {"type": "object"}}
 _STATELESS: Final = list(REVISIONS)[-1]
@@ -66,11 +68,20 @@ class Far:
         self._given: dict[str, int] = {}  # how often a method was answered
         self._asked: list[Any] = []  # the ids of what the client was asked, and has not answered
         self._held: dict[bytes, float] = {}  # answers that come late, by so many seconds
+        self._bytes = self._times = 0  # what was taken
+        self.full = False  # whether that was too much: nothing more of the client is taken
+
+    def takes(self, size: int, times: int = 1) -> bool:
+        """Take so many bytes and messages, and look whether a client may still say as much in one case."""
+        with self._heard:
+            self._bytes, self._times = self._bytes + size, self._times + times
+            self.full = self._bytes > _MAX_BYTES or self._times > _MAX_SAID
+            return not self.full
 
     def answer(self, message: Any, headers: dict[str, str]) -> list[bytes]:
         """What to write when a message of the client has come, with headers if that was over HTTP."""
         with self._heard:
-            if not isinstance(message, dict) or len(self.outcome.said) >= _MAX_SAID:
+            if not isinstance(message, dict):
                 return []
             self.outcome.said.append(message)
             self.outcome.headers.append(headers)
@@ -263,18 +274,20 @@ class ProbeClient:
             try:
                 child = subprocess.Popen(
                     words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                    start_new_session=True,
+                    start_new_session=True, env=marked(mark := secrets.token_hex(8)),
                 )  # fmt: skip
             except OSError as problem:
                 raise TransportClosed(f"the client could not be started: {problem}") from None
             try:
                 peer.serve(limit, child)
-                if not peer.overdue and len(far.outcome.said) < _MAX_SAID:
+                if not peer.overdue and not far.full:
                     with suppress(subprocess.TimeoutExpired):
-                        far.outcome.code = child.wait(limit)
+                        code = child.wait(limit)
+                        far.outcome.code = None if far.full else code
             finally:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(child.pid, signal.SIGKILL)
+                end_marked(mark)
                 child.wait()
         finally:
             peer.close()
@@ -391,12 +404,12 @@ class _OverStdio:
                     link.sendall(text + b"\n")
 
         writer = threading.Thread(target=write, name="probe-writer")
-        splitter, greeted = LineSplitter(64 << 20), False
+        splitter, greeted = LineSplitter(2 * _MAX_BYTES), False
         with link, suppress(OSError):
             link.settimeout(deadline.check("waiting"))
             writer.start()
             try:
-                while data := link.recv(65536):
+                while self._far.takes(len(data := link.recv(65536)), 0) and data:
                     for line in splitter.feed(data):
                         if not greeted and line.decode("utf-8", "replace") != self._token:
                             return
@@ -414,6 +427,8 @@ class _OverStdio:
 
     def _take(self, line: bytes, tap: Tap, texts: SimpleQueue[bytes | None]) -> bool:
         """Answer one line, or take note of what the bridge says; False: the server dies of it."""
+        if not self._far.takes(0):
+            return False
         if line.startswith(b"\0"):
             self._far.outcome.ended.append(line[1:].decode())
             if line == b"\0eof":
@@ -454,7 +469,7 @@ class _OverHttp:
         self._lock = threading.Lock()  # guards what was `asked`, and the two fields below
         self._refused: dict[str, int] = {}
         self._waiting: list[bytes] = []
-        self._http = HttpServer({"/mcp": self._serve}, "127.0.0.1", 0, HttpLimits(max_message=64 << 20))
+        self._http = HttpServer({"/mcp": self._serve}, "127.0.0.1", 0, HttpLimits(max_message=_MAX_BYTES))
         self._http.start()
         self.target = [f"http://127.0.0.1:{self._http.address[1]}/mcp"]
 
@@ -462,6 +477,10 @@ class _OverHttp:
         """Nothing: each request is served as it comes."""
 
     def _serve(self, request: HttpRequest, reply: HttpReply) -> None:
+        heads = sum(len(name) + len(value) for name, value in request.headers.items())
+        if not self._far.takes(len(request.body) + heads):
+            reply.send(429, {})
+            return
         with self._tap.answering(request, reply) as (request, reply):
             headers = dict(request.headers)
             if request.method != "POST":

@@ -36,7 +36,7 @@ from mcp_ref.basic.transports.transport import Transport
 from mcp_ref.basic.versioning import LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from mcp_ref.errors import InvalidRequest, McpError, Refusal
 from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.messages import JsonObject
+from mcp_ref.messages import JsonObject, is_id
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.record import TraceEvent, read_trace
 
@@ -51,6 +51,7 @@ READING: Final = frozenset((
 _OPENINGS: Final = ("initialize", "server/discover")
 _HIDDEN: Final = re.compile(r"\[redacted(?: \w+)?\]|\.\.\. \[\d+ characters, \w+\]")
 _MAX_SHOWN: Final = 80
+_MAX_MISMATCHES, _MAX_SAID = 1_000, 1_000  # how many are kept, and characters of each
 
 MISSING: Final = object()
 """What one of two values does not have."""
@@ -98,8 +99,16 @@ def _same(recorded: Any, given: Any) -> bool:
 
 def _hiding(recorded: str, given: Any) -> bool:
     """Whether a text can be one of which a trace shows parts."""
-    pattern = ".*".join(map(re.escape, _HIDDEN.split(recorded)))
-    return isinstance(given, str) and re.fullmatch(pattern, given, re.DOTALL) is not None
+    first, *pieces, last = _HIDDEN.split(recorded)
+    if not isinstance(given, str) or not given.startswith(first):
+        return False
+    at = len(first)
+    # The first place for each piece leaves most room for the others.
+    for piece in pieces:
+        if (found := given.find(piece, at)) < 0:
+            return False
+        at = found + len(piece)
+    return given.endswith(last) and len(given) - len(last) >= at
 
 
 def _shown(value: Any) -> str:
@@ -110,6 +119,14 @@ def _shown(value: Any) -> str:
 def params_of(message: JsonObject) -> JsonObject:
     found = message.get("params")
     return found if isinstance(found, dict) else {}
+
+
+def is_message(value: Any) -> bool:
+    """Whether a value has the members that tell a message's place in a conversation."""
+    if not isinstance(value, dict) or not isinstance(value.get("method", ""), str):
+        return False
+    # An error may be about what had no id that could be read.
+    return is_id(value.get("id", 0)) or (value["id"] is None and "error" in value and "method" not in value)
 
 
 def meta_of(message: JsonObject) -> JsonObject:
@@ -284,14 +301,14 @@ class Player:
             return [each for part in parts for each in self._take_locked(part, deliver, talk)]
 
     def _take_locked(self, message: Any, deliver: Deliver, talk: Any) -> list[tuple[Deliver, JsonObject]]:
-        if not isinstance(message, dict) or not isinstance(message.get("method", ""), str):
+        if not is_message(message):
             return [(deliver, messages.error(messages.readable_id(message), InvalidRequest("Invalid request")))]
         if "method" not in message:
             rest, question = self._rest.pop((talk, json.dumps(message.get("id"))), (None, None))
             if rest is None or question is None or question.reply is None:
                 return []
             if found := difference(answer_of(question.reply), answer_of(message), "answer"):
-                self.mismatches.append(f"the answer to {question.message['method']}: {found}")
+                self._miss_locked(f"the answer to {question.message['method']}: {found}")
             return self._play_locked(rest, talk)
         method = message["method"]
         left = [turn for turn in self.turns if turn.live is None and turn.asks == ("id" in message)]
@@ -335,6 +352,11 @@ class Player:
             out.append((deliver, message))
         return out
 
+    def _miss_locked(self, said: str) -> None:
+        # The first ones tell what went wrong; a peer may go on for ever.
+        if len(self.mismatches) < _MAX_MISMATCHES:
+            self.mismatches.append(said[:_MAX_SAID])
+
     def _unrecorded_locked(self, message: JsonObject, left: list[Turn], again: list[Turn]) -> JsonObject:
         """The answer to a request that was not recorded, with what comes nearest to it."""
         method, asks = message["method"], [turn for turn in self.turns if turn.asks]
@@ -356,7 +378,7 @@ class Player:
             why = f"the nearest is event {nearest.seq}: {difference(_asked(nearest.sent), asked, 'params')}"
         else:
             why = f"the recording has {', '.join(sorted({turn.sent['method'] for turn in asks})) or 'no request'}"
-        self.mismatches.append(f"{method}: {why}")
+        self._miss_locked(f"{method}: {why}")
         return messages.error(message["id"], Refusal(f"not in the recording: {method}: {why}"))
 
 

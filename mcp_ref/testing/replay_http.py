@@ -22,9 +22,11 @@ from mcp_ref.basic.transports.streamable_http.headers import LOOPBACK, check_hos
 from mcp_ref.basic.transports.streamable_http.server import answering
 from mcp_ref.machinery.http_exchange import HttpLimits, HttpRefusal, HttpReply, HttpRequest
 from mcp_ref.machinery.http_server import HttpServer
+from mcp_ref.machinery.latest import Latest
 from mcp_ref.messages import JsonObject
-from mcp_ref.testing.replay import Replay
+from mcp_ref.testing.replay import Replay, is_message
 
+_MAX_SESSIONS: Final = 10_000  # the latest
 _KEEP_ALIVE: Final = 1.0  # seconds after which a quiet stream finds out whether its client is still there
 
 
@@ -40,7 +42,7 @@ class ReplayService:
     def __init__(self, replay: Replay, port: int = 0) -> None:
         self._player = replay.player
         self._lock = threading.Lock()  # guards the next two
-        self._standing: dict[str, SimpleQueue[JsonObject | None]] = {}  # what no POST brings, by the session
+        self._standing: Latest[str, SimpleQueue[JsonObject | None]] = Latest(_MAX_SESSIONS)  # what no POST brings
         self._open: set[SimpleQueue[JsonObject | None]] = set()  # what is being written
         self._http = HttpServer({"/mcp": self._answer}, "127.0.0.1", port, HttpLimits())
         self.url = f"http://127.0.0.1:{self._http.address[1]}/mcp"
@@ -63,31 +65,38 @@ class ReplayService:
         with answering(None, request, reply) as (request, reply):
             check_host_and_origin(request, LOOPBACK, LOOPBACK)
             session = request.headers.get("mcp-session-id")
-            if session is not None and session not in self._standing:
+            standing = self._standing.get(session or "")
+            if session is not None and standing is None:
                 raise HttpRefusal(404, "no such session")
             if request.method == "POST":
-                self._post(messages.decode(request.body), session, request, reply)
-            elif request.method == "GET" and session is not None:
-                self._write(self._standing[session], lambda: False, None, request, reply)
-            elif request.method == "DELETE" and session is not None:
-                self._standing.pop(session).put(None)
+                self._post(messages.decode(request.body), session, standing, request, reply)
+            elif request.method == "GET" and standing is not None:
+                self._write(standing, lambda: False, None, request, reply)
+            elif request.method == "DELETE" and standing is not None:
+                self._standing.pop(session or "", None)
+                standing.put(None)
                 reply.send(200, {})
             else:
                 raise HttpRefusal(405, "Method not allowed", headers={"Allow": "POST"})
 
-    def _post(self, message: Any, session: str | None, request: HttpRequest, reply: HttpReply) -> None:
+    def _post(
+        self, message: Any, session: str | None, standing: SimpleQueue[JsonObject | None] | None,
+        request: HttpRequest, reply: HttpReply,
+    ) -> None:  # fmt: skip
         parts = message if isinstance(message, list) else [message]
-        asked = [each for each in parts if isinstance(each, dict) and "method" in each and "id" in each]
+        # What is no message is answered, too: with what is wrong with it.
+        sound = all(map(is_message, parts))
+        asked = [each for each in parts if not is_message(each) or ("method" in each and "id" in each)]
         headers, stateless = {}, session is None
-        if asked and asked[0]["method"] == "initialize":
+        if sound and asked and asked[0]["method"] == "initialize":
             session, stateless = secrets.token_hex(16), False
-            self._standing[session] = SimpleQueue()
+            self._standing[session] = standing = SimpleQueue()
             headers = {"Mcp-Session-Id": session}
         mine: SimpleQueue[JsonObject | None] = SimpleQueue()
-        left = [each["id"] for each in asked]
+        left = [messages.readable_id(each) for each in asked]
 
         def deliver(said: JsonObject) -> None:
-            (mine if left or session is None else self._standing[session]).put(said)
+            (mine if left or standing is None else standing).put(said)
             if "method" not in said:
                 left.remove(said["id"])
 
@@ -99,7 +108,7 @@ class ReplayService:
         elif not left and all("method" not in said for to, said in taken if to is deliver):
             answers = [mine.get() for _ in asked]
             code = ((answers[0] or {}).get("error") or {}).get("code", 0)
-            status = http_status(code) if stateless else 200
+            status = 400 if not sound else http_status(code) if stateless else 200
             body = json.dumps(answers if isinstance(message, list) else answers[0]).encode()
             reply.send(status, {"Content-Type": "application/json", **headers}, body)
         else:

@@ -31,11 +31,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TextIO, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, Self, TextIO, TypeAlias, cast, get_args
 
 from mcp_ref.errors import LocalProtocolError, Refusal
 from mcp_ref.machinery.callbacks import CallbackThread
@@ -115,7 +115,8 @@ class Recorder:
             files hold tokens and passwords then: a file given by its path gets the mode 0600, whatever it had.
 
     A file given by its path is emptied. One that does not exist is created with mode 0600, for a trace holds what was
-    said; the mode of one that does is left alone.
+    said; the mode of one that does is left alone. A file that cannot be written any more, as on a full disk, ends
+    there, which the log says once.
 
     Raises: OSError where a path cannot be opened for writing.
     Threads: taps may be used by any thread. Each sink gets the events one at a time, in the order of `seq`. Files are
@@ -195,7 +196,9 @@ class Recorder:
             self._hand_over_most(len(self._notes))
         self._calls.close(deadline)
         for file in self._opened if written else ():
-            file.close()
+            # What was not written to a full disk is still to be written then; the log has said so.
+            with suppress(OSError):
+                file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -239,17 +242,21 @@ class Recorder:
             event = noted._replace(message=message, http=http, raw=raw)
         else:
             event = without_secrets(noted, forms=self._forms)
-        for file in self._files:
-            _try(partial(_write_row, file), event)
+        for file in list(self._files):
+            try:
+                _write_row(file, event)
+            except Exception:
+                # A trace must not break the conversation that it watches, nor has it holes.
+                logger.exception("a trace ends before event %d, which could not be written", event.seq)
+                self._files.remove(file)
         for sink in self._callables:
-            self._calls.put(partial(_try, sink, event, BaseException), f"event {event.seq}")
+            self._calls.put(partial(_try, sink, event), f"event {event.seq}")
 
 
-def _try(sink: Callable[[TraceEvent], None], event: TraceEvent, caught: type[BaseException] = Exception) -> None:
+def _try(sink: Callable[[TraceEvent], None], event: TraceEvent) -> None:
     try:
         sink(event)
-    except caught:
-        # A trace must not break the conversation that it watches.
+    except BaseException:
         logger.exception("the trace's sink failed on event %d", event.seq)
 
 
@@ -385,6 +392,7 @@ _INSIDE: Final[_Kinds] = {  # of `http`, and of `end`
     "hangUp": (str, int), "end": str, "query": list, "what": str, "url": str, "oauth": dict,
     "eof": str, "signal": int, "exit": int,
 }  # fmt: skip
+_MAX_LINE: Final = 256 << 20  # bytes
 _LARGEST: Final = 10**18  # also the longest `retry` that is recorded; as a float it is still a number
 
 
@@ -443,7 +451,12 @@ def read_trace(path: str | os.PathLike[str]) -> Iterator[TraceEvent]:
             `TruncatedTrace` for a last line without its end.
     """
     with Path(path).open("rb") as lines:
-        yield from events_of(lines, os.fspath(path))
+        yield from events_of(bounded(lines), os.fspath(path))
+
+
+def bounded(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a trace file; one that does not end, as in a device, is cut, and so is no event."""
+    return iter(partial(file.readline, _MAX_LINE), b"")
 
 
 def events_of(lines: Iterable[bytes], name: str) -> Iterator[TraceEvent]:

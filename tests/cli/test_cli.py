@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.cli import main
+from mcp_ref.cli import main, table
 from mcp_ref.cli.commands import arguments_of
 from mcp_ref.cli.demo import Telling, build_server, converse
 from mcp_ref.cli.table import GROUPS, parser
 from mcp_ref.machinery.http_exchange import HttpRequest
+from mcp_ref.machinery.running import end_as_by_ctrl_c, end_by_sigterm
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.narrate import Narrator
@@ -201,6 +202,32 @@ def test_prompts_are_listed_got_and_completed(capsys: Capture) -> None:
 
 OPENINGS = {"session": ["send", "receive", "send"], "stateless": ["send", "receive"]}
 """The directions of the messages before the first that a user asks for."""
+
+
+def test_ctrl_c_while_it_starts_is_no_traceback(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(table, "parser", interrupt)
+    assert main(["spec"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_signals_are_left_alone_after_a_command_and_those_that_are_ignored_stay_so(capsys: Capture) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with end_as_by_ctrl_c():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            with end_by_sigterm() as interrupted:
+                os.kill(os.getpid(), signal.SIGTERM)
+                assert interrupted(lambda seconds: False)
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGTERM)  # the second one does not keep the first from ending all
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert main(["spec", "ping"]) == 0
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 @pytest.mark.parametrize("revision", list(REVISIONS))

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -529,7 +530,57 @@ def test_what_cannot_be_done_is_one_sentence(words: list[str], said: str, capsys
     assert captured.err == f"mcp-ref: {said}\n" and captured.out == ""
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"1": 1}', "\udcff"])
+ODD = [
+    "[]",
+    "{",
+    '{"1": 1}',
+    "\udcff",
+    '{"1": {"hints": "x"}}',
+    '{"1": {"hints": -5}}',
+    '{"1": {"hints": true}}',
+]
+ODD += ["[" * 100_000, '{"1": ' + '{"x":' * 50_000, " " * (1 << 21)]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_progress_that_is_no_plain_file_is_neither_read_nor_replaced(folder: Path, kind: str, capsys: Capture) -> None:
+    path = folder / PROGRESS
+    make: dict[str, Callable[[], None]] = {
+        "pipe": lambda: os.mkfifo(path), "device": lambda: path.symlink_to("/dev/zero"), "folder": path.mkdir
+    }  # fmt: skip
+    make[kind]()
+    before = os.lstat(path)
+    assert main(["learn", "1", "--hint"]) == 2
+    assert PROGRESS in capsys.readouterr().err
+    assert os.lstat(path).st_ino == before.st_ino
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_program_that_is_marked_and_what_it_has_started(folder: Path, number: signal.Signals) -> None:
+    (folder / "01_stdout.py").write_text(
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], start_new_session=True)\n"
+        f"open({str(folder / 'number')!r}, 'w').write(str(child.pid) + '\\n')\n"
+        "time.sleep(60)\n"
+    )
+    marking = subprocess.Popen(
+        [sys.executable, "-m", "mcp_ref", "learn", "1", "--check"], cwd=folder,
+        stdout=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    with marking:
+        try:
+            until(lambda: (folder / "number").exists() and (folder / "number").read_text().endswith("\n"))
+            child = int((folder / "number").read_text())
+            parent = int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[1])
+            marking.send_signal(number)
+            assert marking.wait(60) == 130
+        finally:
+            marking.kill()
+    for each in (child, parent):
+        until(partial(is_gone, Path(f"/proc/{each}/stat")))
+
+
+@pytest.mark.parametrize("text", ODD)
 def test_a_file_that_is_not_the_progress_stays_as_it_is(folder: Path, text: str, capsys: Capture) -> None:
     (folder / PROGRESS).write_bytes(text.encode("utf-8", "surrogateescape"))
     assert main(["learn", "1", "--hint"]) == 2

@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_ref import SKILLS, Client, Context, ErrorResponse, LocalProtocolError, Server, SkillMismatch, Skills
-from mcp_ref.extensions.skills import MAX_BYTES, MAX_FILES, check_skill
+from mcp_ref.extensions import skills as page
+from mcp_ref.extensions.skills import MAX_BYTES, MAX_FILES, _verified, check_skill, find_file, plain_uri
+from mcp_ref.machinery.frontmatter import read_frontmatter
 from tests.wire import PATIENCE
 
 HEAD = "---\nname: {}\ndescription: What it is for.\n---\n# Do it\n"
@@ -180,6 +183,12 @@ BAD: dict[str, tuple[dict[str, str | bytes], str]] = {
     "too deep": ({"a/SKILL.md": HEAD.format("a"), "a/" + "d/" * 16 + "x": ""}, "levels"),
     "a backslash": ({"a/SKILL.md": HEAD.format("a"), "a/b\\c": ""}, "no path may have"),
     "the folder itself": ({"SKILL.md": HEAD.format("a")}, "give the folder above"),
+    "keys that are no text elsewhere": (
+        {"a/SKILL.md": "---\nname: a\ndescription: d\non: 1\n1:20: 1\n2026-01-01: 1\nb: {on: 1, c: 2}\n---\n"},
+        "take 1:20, 2026-01-01, 80, True, b, on differently"),
+    "an escape of no character": (
+        {"a/SKILL.md": '---\nname: a\ndescription: "\\UFFFFFFFF"\n---\n'}, "a/SKILL.md: its frontmatter is not YAML"),
+    "a folder that is called so": ({"a/SKILL.md/x": ""}, "a/SKILL.md: a link, not a file"),
 }  # fmt: skip
 
 
@@ -190,14 +199,25 @@ def test_what_is_wrong_with_a_folder_is_named_at_the_start(tmp_path: Path, name:
         Skills(write(tmp_path, files))
 
 
+def test_a_name_that_is_not_utf_8_is_shown(tmp_path: Path) -> None:
+    write(tmp_path, {"a/SKILL.md": HEAD.format("a")})
+    Path(os.fsdecode(bytes(tmp_path) + b"/a/caf\xe9.md")).write_text("")
+    with pytest.raises(ValueError, match=r"a/caf\\udce9.md: a segment of its path"):
+        Skills(tmp_path)
+
+
 def test_everything_that_is_wrong_is_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(ValueError) as refused:
         Skills(write(tmp_path, {"a/SKILL.md": "# A", "b/SKILL.md": HEAD.format("c")}))
     assert "a/SKILL.md" in str(refused.value) and "b/SKILL.md" in str(refused.value)
 
 
+@pytest.mark.parametrize("by", ["descriptor", "path"])
 @pytest.mark.parametrize("kind", ["link to a file", "link to a folder", "pipe"])
-def test_links_and_special_files_are_refused_and_not_followed(tmp_path: Path, kind: str) -> None:
+def test_links_and_special_files_are_refused_and_not_followed(
+    tmp_path: Path, kind: str, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "_BY_DESCRIPTOR", by == "descriptor")
     write(tmp_path, {"skills/a/SKILL.md": HEAD.format("a"), "secret/x": "s"})
     place = tmp_path / "skills/a/odd"
     make: dict[str, Callable[[], None]] = {
@@ -208,6 +228,52 @@ def test_links_and_special_files_are_refused_and_not_followed(tmp_path: Path, ki
     make[kind]()
     with pytest.raises(ValueError, match=r"a/odd: a link, not a file"):
         Skills(tmp_path / "skills")
+
+
+@pytest.mark.parametrize("at", ["inner", "x"])
+def test_a_link_that_takes_the_place_of_a_folder_meanwhile_is_not_followed(
+    tmp_path: Path, at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {"skills/a/SKILL.md": HEAD.format("a"), "skills/a/inner/x": "mine", "secret/x": "theirs"})
+    inner, really = tmp_path / "skills/a/inner", os.open
+
+    def swap_and_open(path: Any, *arguments: Any, **options: Any) -> int:
+        if os.path.basename(path) == at and not inner.is_symlink():
+            inner.rename(tmp_path / "away")
+            inner.symlink_to(tmp_path / "secret")
+        return really(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", swap_and_open)
+    if at == "inner":
+        with pytest.raises(ValueError, match=r"a/inner: a link, not a file"):
+            Skills(tmp_path / "skills")
+        return
+    with opened(Skills(tmp_path / "skills")) as client:
+        assert client.read_resource("skill://a/inner/x")["contents"][0]["text"] == "mine"
+
+
+def test_what_is_outside_of_all_skills_is_not_opened(tmp_path: Path) -> None:
+    write(tmp_path, {"b/a/SKILL.md": HEAD.format("a")})
+    os.mkfifo(tmp_path / "b/pipe")
+    (tmp_path / "b/link").symlink_to(tmp_path)
+    with opened(Skills(tmp_path)) as client:
+        assert [skill["uri"] for skill in client.list_skills()] == ["skill://b/a/SKILL.md"]
+
+
+def test_a_skill_is_read_once_however_many_are_added(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[bytes] = []
+    monkeypatch.setattr(page, "read_frontmatter", lambda text: read.append(text) or read_frontmatter(text))
+    skills = Skills(folder)
+    for n in range(50):
+        skills.add(f"some/s{n}", {"SKILL.md": ""}, description="d")
+    assert len(read) == 2 + 50
+    skills.add("some/s0", {"SKILL.md": "Another."}, description="d")
+    skills.add("pdf/inner", {"SKILL.md": ""}, description="Instead of that of the folder, in both skills.")
+    assert len(read) == 52 + 1 + 2
+    skills.reload()
+    assert len(read) == 55
+    with opened(skills) as client:
+        assert b"Instead" in client.read_skill(client.get_skill(PDF), "inner/SKILL.md")
 
 
 def test_a_folder_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
@@ -337,6 +403,11 @@ def files(*more: dict[str, Any]) -> dict[str, Any]:
         ({**ENTRY, "resources": "static"}, "entry"),
         ({**ENTRY, "resources": []}, "entry"),
         (files(FILE), "entry"),
+        (files({**FILE, "uri": "skill://pdf/SKILL%2emd"}), "entry"),
+        (files({**FILE, "uri": "skill://pdf/./SKILL.md"}), "entry"),
+        (files(*({**FILE, "uri": f"skill://{path}"} for path in ("pdf/caf%C3%A9", "pd%66/caf%c3%A9"))), "entry"),
+        ({**ENTRY, "resources": [{**FILE, "uri": "skill://pdf/SKILL%2emd"}]}, "entry"),
+        ({**ENTRY, "uri": "skill://x/%2e%2E/pdf/SKILL.md", "resources": "dynamic"}, "entry"),
         (files({**FILE, "uri": "skill://other/x"}), "entry"),
         (files({**FILE, "uri": "file:///etc/passwd"}), "entry"),
         (files({**FILE, "uri": "skill://pdf/../x"}), "entry"),
@@ -351,6 +422,35 @@ def test_an_entry_that_is_not_valid_is_refused(entry: Any, reason: str) -> None:
     with pytest.raises(SkillMismatch) as found:
         check_skill(entry)
     assert found.value.reason == reason
+
+
+def test_an_entry_of_too_many_files_is_refused_before_they_are_looked_at() -> None:
+    began = time.thread_time()
+    with pytest.raises(SkillMismatch) as found:
+        check_skill({**ENTRY, "resources": [FILE] * 1_000_000})
+    assert found.value.reason == "limit" and time.thread_time() - began < 0.1
+
+
+def test_files_are_told_apart_by_their_paths_whatever_their_uris_escape() -> None:
+    other = HEAD.format("pdf").encode() + b"hidden"
+    more = {"uri": "SKILL://pd%66/a%2Eb", "digest": f"sha256:{hashlib.sha256(other).hexdigest()}", "size": len(other)}
+    skill = check_skill({**files(more), "frontmatter": {"name": "pdf", "description": "Another one."}})
+    assert find_file(skill, "a.b")[0] == more["uri"]
+    text: Any = {"uri": "skill://pdf/a.b", "text": other.decode()}
+    assert _verified(skill, str(more["uri"]), cast(Any, more), [text]) == other
+    for uri in (PDF, "skill://pdf/SKILL%2Emd", "skill://pdf/./SKILL.md"):
+        with pytest.raises(SkillMismatch) as found:
+            _verified(skill, uri, cast(Any, more), [{**text, "uri": uri}])
+        assert found.value.reason == "frontmatter"
+
+
+@given(st.text(max_size=30))
+def test_a_plain_uri_is_the_same_for_all_that_are_decoded_alike(path: str) -> None:
+    plain = plain_uri(f"skill://{path}")
+    assert plain_uri(plain) == plain
+    everything = "".join(f"%{byte:02x}" for byte in path.encode("utf-8", "surrogatepass"))
+    if "/" not in path and "%" not in path:
+        assert plain_uri(f"Skill://{everything}") == plain
 
 
 def test_entries_up_to_the_limits_are_valid() -> None:

@@ -64,7 +64,7 @@ def test_bombs_end_at_once() -> None:
 
 def test_size_and_depth_have_bounds() -> None:
     assert read("a: " + "x" * (MAX_FRONTMATTER - 4))
-    with pytest.raises(ValueError, match="64 KiB"):
+    with pytest.raises(ValueError, match="16 KiB"):
         read("a: " + "x" * MAX_FRONTMATTER)
     assert read("a: " + "[" * (MAX_LEVELS - 2) + "]" * (MAX_LEVELS - 2))
     with pytest.raises(ValueError, match="levels"):

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import re
 import select
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ from mcp_ref.cli import main
 from mcp_ref.testing.aligned import NOT_COMPARED, align
 from mcp_ref.testing.replay import turns_of
 from mcp_ref.trace.compare import Change
+from tests.testing.recording import ROOT
 
 OLD, BEFORE, NEW = "2025-06-18", "2025-11-25", "2026-07-28"
 PROGRAM = """
@@ -249,3 +254,58 @@ def test_what_a_program_has_started_ends_with_it(tmp_path: Path, program: Path) 
         assert os.read(ours, 1) == b""
     finally:
         os.close(ours)
+
+
+# -- what a program leaves, and makes of its trace
+
+
+STARTS = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+open({number!r}, "w").write(str(child.pid) + "\\n")
+"""
+
+
+def started(path: Path) -> int:
+    deadline = time.monotonic() + 30
+    while not (path.exists() and path.read_text().endswith("\n")):
+        assert time.monotonic() < deadline
+    return int(path.read_text())
+
+
+def is_left(number: int) -> bool:
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def ends(number: int) -> None:
+    deadline = time.monotonic() + 5
+    while is_left(number):
+        assert time.monotonic() < deadline
+
+
+@pytest.mark.parametrize("how", ["by itself", "SIGTERM", "SIGHUP"])
+def test_what_the_program_has_started_is_ended_also_in_a_session_of_its_own(tmp_path: Path, how: str) -> None:
+    program, number = tmp_path / "program.py", tmp_path / "number"
+    program.write_text(STARTS.format(number=str(number)) + ("" if how == "by itself" else "time.sleep(60)\n"))
+    words = [sys.executable, "-m", "mcp_ref", "diff", OLD, NEW, "--traffic", str(program)]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT) as diff:
+        try:
+            child = started(number)
+            if how != "by itself":
+                diff.send_signal(getattr(signal, how))
+            assert diff.wait(60) == (2 if how == "by itself" else 130)
+        finally:
+            diff.kill()
+    ends(child)
+
+
+@pytest.mark.parametrize(
+    "make", ["os.mkfifo(sys.argv[2])", "os.symlink('/dev/zero', sys.argv[2])", "os.mkdir(sys.argv[2])"]
+)
+def test_a_trace_that_is_no_file_is_not_read(tmp_path: Path, make: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "program.py").write_text(f"import os, sys\n{make}\n")
+    assert main(["diff", OLD, NEW, "--traffic", str(tmp_path / "program.py")]) == 2
+    assert "recorded what cannot be read: it is not a file" in capsys.readouterr().err

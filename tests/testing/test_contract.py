@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from typing import Any
 
 import pytest
@@ -156,12 +157,34 @@ def test_references_that_lead_in_a_circle_end() -> None:
         (EMPTY | {"tools": {"t": 1}}, "not of its kind"),
         (EMPTY | {"prompts": {"p": {"arguments": [1]}}}, "the arguments of a prompt"),
         (EMPTY | {"capabilities": None}, "not of its kind"),
+        (EMPTY | {"resources": [1]}, "not of its kind"),
+        (EMPTY | {"capabilities": {"resources": [1]}}, "the capability resources"),
+        (EMPTY | {"tools": {"t": {"execution": [1]}}}, "the execution of a tool"),
+        (EMPTY | {"prompts": {"p": {"arguments": [{"name": []}]}}}, "the arguments of a prompt"),
     ],
 )
 def test_what_is_no_contract_is_refused(wrong: Any, why: str) -> None:
     for pair in ((wrong, EMPTY), (EMPTY, wrong)):
         with pytest.raises(NoContract, match=why):
             contract_diff(*pair)
+
+
+def test_references_by_the_thousand_are_compared_in_seconds_or_said_to_be_undecided() -> None:
+    def changed(places: Any, parts: Any, new_parts: Any) -> list[Any]:
+        old, new = (of(properties=places, **{"$defs": each}) for each in (parts, new_parts))
+        return contract_diff(EMPTY | old, EMPTY | new)
+
+    began = time.thread_time()
+    many = {f"p{n}": {"not": {"$ref": f"#/$defs/d{n}"}} for n in range(2_000)}
+    parts = {f"d{n}": {"type": "string"} for n in range(2_000)}
+    found = changed(many, parts, parts | {"d0": {"type": "null"}})
+    assert len(found) == 2_000 and {each.effect for each in found} == {"look"}
+    large = {"type": "object", "properties": {f"q{n}": {"type": "string"} for n in range(2_000)}}
+    refs = {f"p{n}": {"$ref": "#/$defs/d", "description": f"{n}"} for n in range(2_000)}
+    [told] = changed(refs, {"d": large}, {"d": {**large, "title": "new"}})
+    assert told.effect == "look" and "cannot be compared: more than" in told.says
+    # It was 16 seconds, and 26.
+    assert time.thread_time() - began < 12
 
 
 def test_schemas_nested_too_deeply_are_said_to_be_undecided() -> None:

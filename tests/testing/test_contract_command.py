@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from mcp_ref.cli import main
+from mcp_ref.testing.contract import write_contract
+from mcp_ref.testing.judged import Traffic
 
 SERVER = """
 import sys
@@ -117,6 +121,32 @@ def test_words_that_do_not_fit_exit_with_2(words: list[str]) -> None:
 def test_a_file_that_cannot_be_written_exits_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["contract", "save", str(tmp_path / "no" / "a.json"), *command(tmp_path)]) == 2
     assert "cannot write the contract" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder"])
+def test_what_is_no_plain_file_is_not_replaced(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, victim = tmp_path / "a.json", tmp_path / "victim"
+    victim.write_text("precious")
+    make: dict[str, Callable[[], None]] = {
+        "link": lambda: path.symlink_to(victim), "dangling link": lambda: path.symlink_to(tmp_path / "none"),
+        "pipe": lambda: os.mkfifo(path), "folder": path.mkdir,
+    }  # fmt: skip
+    make[kind]()
+    before = os.lstat(path)
+    assert main(["contract", "save", str(path), *command(tmp_path)]) == 2
+    assert "a.json is not a plain file, and stays as it is" in capsys.readouterr().err
+    with pytest.raises(PermissionError):
+        Traffic().save(path)
+    assert os.lstat(path).st_ino == before.st_ino and victim.read_text() == "precious"
+    assert len(list(tmp_path.iterdir())) == len({path, victim, *tmp_path.glob("*.py")})
+
+
+def test_a_contract_is_written_as_others_may_read_it_and_a_trace_is_not(tmp_path: Path) -> None:
+    os.umask(mask := os.umask(0))
+    write_contract(tmp_path / "a.json", {})
+    assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o666 & ~mask
+    Traffic().save(tmp_path / "new" / "trace.jsonl")
+    assert stat.S_IMODE((tmp_path / "new" / "trace.jsonl").stat().st_mode) == 0o600
 
 
 TARGETS = {

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import pkgutil
+import re
 import shutil
 import subprocess
 import sys
@@ -425,7 +426,7 @@ def test_a_trace_of_a_test_that_fails_is_written(run: Runner, exact: bool) -> No
     )
     run.tests(code, "--mcp-traces=traces", *["--mcp-exact"] * exact).assert_outcomes(failed=1, passed=1)
     (trace,) = (run.path / "traces").iterdir()
-    assert trace.name == "test_it.py-test_calls.jsonl"
+    assert re.fullmatch(r"test_it\.py-test_calls-[0-9a-f]{8}\.jsonl", trace.name)
     asked = [
         each.message["params"]
         for each in read_trace(trace)
@@ -433,6 +434,22 @@ def test_a_trace_of_a_test_that_fails_is_written(run: Runner, exact: bool) -> No
     ]
     assert asked[-1]["arguments"]["password"] == ("hidden" if exact else "[redacted]")
     assert Replay(trace).mismatches == []
+
+
+def test_each_test_that_fails_has_its_own_trace_however_it_is_called(run: Runner) -> None:
+    ids = ["a b", "a/b", "a-b", "x" * 1_000, "é" * 200]
+    code = f"@pytest.mark.parametrize('n', range({len(ids)}), ids={ids!r})\n"
+    code += "def test_calls(n, mcp_client):\n    mcp_client.list_tools()\n    assert False\n"
+    run.tests(code, "--mcp-traces=traces").assert_outcomes(failed=len(ids))
+    assert len(list((run.path / "traces").iterdir())) == len(ids)
+
+
+def test_a_trace_that_cannot_be_written_is_told_below_the_failure(run: Runner) -> None:
+    (run.path / "traces").write_text("no folder")
+    code = f"{CALLS}    mcp_client.list_tools()\n    assert False\n"
+    result = run.tests(code, "--mcp-traces=traces")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["the trace cannot be written: *traces*"])
 
 
 def test_a_run_without_mcp_pays_less_than_five_milliseconds() -> None:

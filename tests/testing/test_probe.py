@@ -13,7 +13,7 @@ import pytest
 from mcp_ref import REVISIONS, Recorder
 from mcp_ref.cli import main
 from mcp_ref.testing import cases as functions
-from mcp_ref.testing import cases_client
+from mcp_ref.testing import cases_client, probe_client
 from mcp_ref.testing.probe import Probe, cases, judge
 from mcp_ref.testing.probe_client import ProbeClient
 from mcp_ref.testing.reports import Row
@@ -91,6 +91,43 @@ def test_our_client_gives_up_where_nobody_answers() -> None:
         rows = [row for revision in probe.find() for row in probe.run(revision)]
     assert {row.name for row in rows if row.verdict == "pass"} == {*hasty}
     assert unmet(rows) == []
+
+
+FLOODS = {
+    "long messages": 'say(b\'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\' + b"x" * 1_000_000 + b\'"}}\')',
+    "a line without end": "say(b'x' * 1_000_000, b'')",
+    "many messages": 'say(b\'{"jsonrpc":"2.0","id":1,"method":"ping"}\')',
+}
+FLOODING = """
+import subprocess, sys, urllib.request
+http = "://" in sys.argv[1]
+child = None if http else subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+def say(text, end=b"\\n"):
+    if http:
+        asked = urllib.request.Request(sys.argv[1], text, {{"Content-Type": "application/json"}})
+        urllib.request.urlopen(asked).read()
+    else:
+        child.stdin.write(text + end)
+        child.stdin.flush()
+say(b'{{"jsonrpc":"2.0","id":1,"method":"ping"}}')
+while True:
+    {}
+"""
+
+
+@pytest.mark.parametrize("http", [False, True])
+@pytest.mark.parametrize("kind", FLOODS)
+def test_a_client_that_floods_is_not_listened_to_for_long(
+    kind: str, http: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe_client, "_MAX_SAID", 200)
+    events: list[TraceEvent] = []
+    with Recorder(events.append, exact=True) as recorder:
+        command = [sys.executable, "-c", FLOODING.format(FLOODS[kind]), "{target}"]
+        outcome = ProbeClient(command, http, recorder, timeout=2).play("2025-11-25", ())
+    assert outcome.code is None
+    assert sum(len(json.dumps(each.message)) for each in events if each.direction == "receive") < 5 << 20
+    assert len(events) <= 500
 
 
 # -- the cases

@@ -7,6 +7,7 @@ import json
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,12 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_ref import Client, Context, ErrorResponse, McpError, Recorder, Server, TransportClosed
+from mcp_ref import Client, Context, ErrorResponse, McpError, Recorder, Server, TransportClosed, messages
 from mcp_ref.cli import main
+from mcp_ref.machinery.http_exchange import HttpLimits, HttpReply, HttpRequest
+from mcp_ref.machinery.http_server import HttpServer
 from mcp_ref.revisions import REVISIONS
+from mcp_ref.testing import replay as replay_module
+from mcp_ref.testing import replay_http
 from mcp_ref.testing.against import IGNORED, OPAQUE, Compared, against
 from mcp_ref.testing.replay import Player, Replay, difference, turns_of
 from mcp_ref.testing.replay_http import ReplayService
@@ -282,7 +288,52 @@ def test_what_follows_a_request_that_was_given_up_belongs_to_what_was_asked_last
     assert answers == [[], [], [each["message"] for each in rows[3:]]]
 
 
-@pytest.mark.parametrize("message", [b"no json", b"[1]", b'"text"', b'{"jsonrpc":"2.0","id":1,"method":3}'])
+NO_MESSAGE = [
+    b"[1]",
+    b'"text"',
+    b'{"jsonrpc":"2.0","id":1,"method":3}',
+    b'{"jsonrpc":"2.0","id":[],"method":"ping"}',
+    b"5",
+]
+
+
+@pytest.mark.parametrize("message", [b"no json", *NO_MESSAGE, b'[{"jsonrpc":"2.0","id":1,"method":"ping"},7]'])
+@pytest.mark.parametrize("open", [False, True])
+def test_what_is_no_message_gets_an_error_over_http_too(
+    trace: Path, message: bytes, open: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    record(trace, "2025-11-25", without_asking)
+    with served(Replay(trace)) as url:
+        session = {}
+        if open:
+            answer = requests.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "initialize"}, timeout=5)
+            session = {"Mcp-Session-Id": answer.headers["Mcp-Session-Id"]}
+        answer = requests.post(url, data=message, headers=session, timeout=5)
+        said = answer.json()
+        assert answer.status_code == 400
+        last = said[-1] if isinstance(said, list) else said
+        assert last["error"]["code"] in (-32700, -32600)
+        assert len(said) == 2 or not isinstance(said, list) or message == b"[1]"
+    assert "Traceback" not in caplog.text
+
+
+def test_the_sessions_and_what_was_not_recorded_are_kept_up_to_a_bound(
+    trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(trace, "2025-11-25", without_asking)
+    monkeypatch.setattr(replay_http, "_MAX_SESSIONS", 2)
+    monkeypatch.setattr(replay_module, "_MAX_MISMATCHES", 6)
+    replay = Replay(trace)
+    with served(replay) as url:
+        opens = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
+        ids = [requests.post(url, json=opens, timeout=5).headers["mcp-session-id"] for _ in range(3)]
+        ask = {"jsonrpc": "2.0", "id": 2, "method": "x" * 100_000}
+        codes = [requests.post(url, json=ask, headers={"Mcp-Session-Id": id}, timeout=5).status_code for id in ids * 3]
+    assert codes == [404, 200, 200] * 3
+    assert [len(each) for each in replay.mismatches[3:]] == [1_000] * 3
+
+
+@pytest.mark.parametrize("message", [b"no json", *NO_MESSAGE])
 def test_what_is_no_message_gets_an_error(trace: Path, message: bytes) -> None:
     record(trace, "2025-11-25", without_asking)
     done = subprocess.run(replaying(trace), input=message + b"\n", capture_output=True, timeout=20, check=False)
@@ -451,6 +502,45 @@ def test_a_server_that_says_nothing_is_told_in_bounded_time(trace: Path) -> None
     assert "no answer in 0.2 s" in against(turns_of(trace)[0], silent, timeout=0.2).differences[0]
 
 
+WRONG: dict[str, str] = {
+    "a number": "7", "a list of anything": "[1, null, [], {}]", "text": '"text"', "no JSON": "{]",
+    "an odd id": '{"id": []}',
+    "an odd method": '{"id": 1, "method": {}}', "a question with an odd id": '{"id": {}, "method": "roots/list"}',
+    "no result": '{"id": $id}', "a result that is a list": '{"id": $id, "result": [1]}',
+    "an error that is text": '{"id": $id, "error": "bad"}',
+    "an odd revision": '{"id": $id, "result": {"protocolVersion": []}}',
+    "a revision that nobody knows": '{"id": $id, "result": {"protocolVersion": "2099-01-01"}}',
+    "odd members": '{"id": $id, "result": {"nextCursor": {}, "taskId": [], "tools": 5, "content": null}}',
+    "an id that is true": '{"id": true, "result": {}}', "an error about nothing": '{"id": null, "error": {"code": 1}}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize("over", ["stdio", "http"])
+def test_whatever_a_wrong_server_says_is_a_difference(trace: Path, wrong: str, over: str) -> None:
+    record(trace, "2025-11-25", without_asking)
+
+    def answer(request: HttpRequest, reply: HttpReply) -> None:
+        id = messages.readable_id(json.loads(request.body or b"null"))
+        reply.send(200 if id else 202, {"Content-Type": "application/json"}, wrong.replace("$id", str(id)).encode())
+
+    if over == "stdio":
+        program = (
+            "import json, sys\n"
+            "for line in sys.stdin:\n"
+            f"    print({wrong!r}.replace('$id', str(json.loads(line).get('id'))), flush=True)"
+        )
+        told = against(turns_of(trace)[0], [sys.executable, "-c", program], timeout=0.3).differences
+    else:
+        server = HttpServer({"/mcp": answer}, "127.0.0.1", 0, HttpLimits())
+        server.start()
+        try:
+            told = against(turns_of(trace)[0], f"http://127.0.0.1:{server.address[1]}/mcp", timeout=0.3).differences
+        finally:
+            server.close(5)
+    assert told
+
+
 # -- what cannot be replayed
 
 
@@ -470,9 +560,17 @@ def test_what_redaction_hid_is_said_at_the_start_and_fits_anything(trace: Path) 
     ("https://[redacted]@example.com/", "https://user:word@example.org/", False),
     ("abcdefghijkl... [40 characters, 1a2b]", "abcdefghijklmnopqrstuvwxyz", True),
     ("abcdefghijkl... [40 characters, 1a2b]", "bbcdefghijklmnopqrstuvwxyz", False),
+    ("a[redacted]b[redacted]b", "axbb", True), ("a[redacted]b[redacted]b", "axb", False),
+    ("ab[redacted]ba", "aba", False), ("[redacted]b[redacted]a", "ab", False), ("[redacted]b[redacted]a", "b\na", True),
 ])  # fmt: skip
 def test_a_text_of_which_parts_are_hidden_is_compared_in_the_others(hidden: str, given: Any, fits: bool) -> None:
     assert (difference(hidden, given, "at") is None) == fits
+
+
+def test_many_hidden_parts_are_looked_for_in_turn() -> None:
+    began = time.thread_time()
+    assert difference("[redacted]a" * 2_000, "a" * 4_000 + "b", "at")
+    assert time.thread_time() - began < 1
 
 
 @pytest.mark.parametrize("one, other", [(1, True), (0, False), (1, "1"), ([], {}), ([1], [1, 2]), (None, 0)])

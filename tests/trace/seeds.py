@@ -831,7 +831,8 @@ def skill_seeds() -> Iterator[Seed]:
 
     for wrong in (GONE, "all", None):
         yield Seed("skill_has_resources", said(resources="dynamic"), said(resources=wrong), **one)
-    for listing in ([], [own, own], [{**own, "uri": "skill://a/refunds/x"}]):
+    spelled = {**own, "uri": "skill://a/refunds/SKILL%2emd"}
+    for listing in ([], [own, own], [own, spelled], [{**own, "uri": "skill://a/refunds/x"}]):
         yield Seed("skill_lists_itself_once", sound, said(resources=listing), **one)
     within = {**own, "uri": "skill://a/refunds/x..y/z.md"}
     for elsewhere in ("file:///etc/passwd", "skill://a/other.md", "skill://a/refunds/../x", "skill://a/refunds/%2e%2e/x"):

@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Server
+from mcp_ref.cli import main
 from mcp_ref.machinery import callbacks
-from mcp_ref.trace.record import Recorder, TraceEvent, from_row, read_trace, recorder, to_row
+from mcp_ref.trace import record as record_module
+from mcp_ref.trace.record import Recorder, TraceEvent, TruncatedTrace, from_row, read_trace, recorder, to_row
 from tests.wire import PATIENCE, at_once
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -97,6 +99,44 @@ def test_a_sink_that_raises_is_logged_and_not_heard_of_by_the_connection_nor_by_
     assert len(events) == len(list(read_trace(tmp_path / "trace.jsonl"))) == 2
     assert "broken sink" in caplog.text
     assert "failed on event 2" in caplog.text
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk to be had")
+def test_a_full_disk_ends_the_trace_which_the_log_says_once_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    events: list[TraceEvent] = []
+    told = Recorder("/dev/full", events.append)
+    with told, Client(Server("s"), revision="2025-11-25", trace=told, timeout=PATIENCE) as client:
+        for _ in range(20):
+            client.ping()
+    assert len(events) >= 40
+    assert [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR] == [
+        "a trace ends before event 1, which could not be written"
+    ]
+
+
+def test_a_file_that_fails_once_is_not_written_again_and_the_others_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    numbers = iter([False, True, False])
+
+    def fail(text: str) -> None:
+        if next(numbers):
+            raise OSError("disk full")
+
+    file = OpenFile(fail)
+    with Recorder(file, tmp_path / "trace.jsonl") as recording:
+        for _ in range(3):
+            carry(recording, PING)
+    assert file.numbers() == [1]
+    assert [each.seq for each in read_trace(tmp_path / "trace.jsonl")] == [1, 2, 3]
+    assert len(caplog.records) == 1
+
+
+def test_a_line_without_end_is_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_module, "_MAX_LINE", 1_000)
+    with pytest.raises(TruncatedTrace, match="/dev/zero:1: not JSON"):
+        list(read_trace("/dev/zero"))
+    assert main(["narrate", "/dev/zero"]) == 2
 
 
 def test_what_trace_accepts_becomes_a_recorder(tmp_path: Path) -> None:

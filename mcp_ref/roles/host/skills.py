@@ -20,11 +20,12 @@ user is asked, once for each skill.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack, cast
 
 from mcp_ref.content import text
 from mcp_ref.errors import ErrorResponse, LocalProtocolError
-from mcp_ref.extensions.skills import NAME, SKILLS, Skill, SkillMismatch, check_skill, find_file
+from mcp_ref.extensions.skills import NAME, SKILLS, Skill, SkillMismatch, check_skill, find_file, plain_uri
 from mcp_ref.machinery.deadline import Cancel, Deadline
 from mcp_ref.machinery.kept import difference, fingerprint
 from mcp_ref.machinery.latest import Latest
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 MAX_KEPT: Final = 32 << 20
 """Bytes of verified files that a host keeps in memory."""
 
+_MAX_NAMED: Final = 5  # of skills that call themselves the same
 _DESCRIBES: Final = {"name", "description", "license", "compatibility", "metadata"}
 """Fields of a frontmatter that ask for nothing."""
 
@@ -59,11 +61,12 @@ class Held(NamedTuple):
 
 
 class Shelf:
-    """What a host has of skills: each table has what tells the server from others, and the URI, in its keys.
+    """What a host has of skills: each table has what tells the server from others, and the plain URI, in its keys.
 
     Attributes:
         held: the loaded skills.
-        seen: of skills that were listed, the name here, and what the skill calls itself.
+        seen: of skills that were listed, the name here, and what the skill calls itself, for each server by itself: no
+            server pushes another's out.
         files: verified bytes; replaced as a whole. The key has the digest too, and the frontmatter of the entry.
     """
 
@@ -73,12 +76,24 @@ class Shelf:
         # MUST: keep server and URI together; a host MUST NOT find anything of a skill by its URI alone
         # (2026-07-28/extensions/skills#skill-uris)
         self.held: dict[tuple[str, str], Held] = {}
-        self.seen: Latest[tuple[str, str], tuple[str, str]] = Latest(10_000)
+        self.seen: dict[str, Latest[str, tuple[str, str]]] = {}
         self.files: dict[tuple[str, ...], bytes] = {}
 
     def drop(self, bound: str) -> None:
         """Drop the files of one server."""
         self.files = {key: data for key, data in self.files.items() if key[0] != bound}
+
+    def saw(self, hosted: Hosted, skill: Skill) -> None:
+        """Note how a skill is called here, and what it calls itself."""
+        seen = self.seen.setdefault(hosted.bound, Latest(10_000))
+        seen[plain_uri(skill["uri"])] = _name(hosted.name, skill["uri"]), skill["frontmatter"]["name"]
+
+    def alike(self) -> dict[str, list[str]]:
+        """The names here of all skills, of whatever server, by what they call themselves."""
+        found: dict[str, list[str]] = {}
+        for name, own in (each for seen in list(self.seen.values()) for each in list(seen.values())):
+            found.setdefault(own, []).append(name)
+        return found
 
     def may_run(self, host: Host, tool: str, options: Options) -> None:
         """Ask for each loaded skill, once, whether tools may run on this machine meanwhile. Raises: ConsentRefused."""
@@ -118,26 +133,27 @@ def skills(self: Host) -> list[Listed]:
         return client.list_skills(timeout=hosted.timeout)
 
     for hosted, found in self._ready(entries, "skills"):
-        times = Counter(str(each.get("uri")) for each in found if isinstance(each, dict))
+        times = Counter(plain_uri(str(each.get("uri"))) for each in found if isinstance(each, dict))
         for each in found:
             now = _seen(self, hosted, each) if isinstance(each, dict) else ""
             try:
                 uri = check_skill(each)["uri"]
-                if times[uri] > 1:
+                if times[plain_uri(uri)] > 1:
                     raise SkillMismatch("entry", uri, "the server lists it more than once")
             except SkillMismatch as problem:
                 # SHOULD: say why a skill is declined, as one that is too large (2026-07-28/extensions/skills#limits)
                 _notice(self, hosted, f"a skill is left out: {problem}")
                 continue
-            held = shelf.held.get((hosted.bound, uri))
-            shelf.seen[hosted.bound, uri] = _name(hosted.name, uri), each["frontmatter"]["name"]
+            held = shelf.held.get((hosted.bound, plain_uri(uri)))
+            shelf.saw(hosted, each)
             state = "new" if held is None else "loaded" if held.now == now else "changed"
             rows.append(Listed(_name(hosted.name, uri), hosted.name, each, state))
-    for row in rows:
+    servers, alike = {row.definition["frontmatter"]["name"]: row.server for row in rows}, shelf.alike()
+    for own, server in servers.items():
         # SHOULD: tell the user of names that meet; a host MUST NOT silently prefer one skill of a name
         # (2026-07-28/extensions/skills#security-considerations, #names)
-        for other in _alike(self, row.name, row.definition):
-            _notice(self, self.servers[row.server], f"the skill {row.name} calls itself the same as {other}")
+        if len(names := alike.get(own, ())) > 1:
+            _notice(self, self.servers[server], f"these skills call themselves {own}: {_some(names)}")
     return rows
 
 
@@ -165,7 +181,7 @@ def read_skill(self: Host, server: str, uri: str, path: str, **options: Unpack[O
     Raises: as `load_skill`; LocalProtocolError: the skill is not loaded.
     """
     hosted = self._server(server)
-    held = _shelf(self).held.get((hosted.bound, uri))
+    held = _shelf(self).held.get((hosted.bound, plain_uri(uri)))
     if held is None:
         raise LocalProtocolError(f"the skill {uri} of the server {server!r} is not loaded")
     # MUST: read under the held entry, unless the consent to it has ended
@@ -177,13 +193,14 @@ def release_skill(self: Host, server: str, uri: str) -> None:
     """End the window of a skill, once no model's context has its texts any more; nothing happens if there is none."""
     # MAY: hold a skill longer than it is in the context, and not shorter: the program says when that ends
     # (2026-07-28/extensions/skills#the-acting-window-and-the-held-entry)
-    _shelf(self).held.pop((self._server(server).bound, uri), None)
+    _shelf(self).held.pop((self._server(server).bound, plain_uri(uri)), None)
 
 
 def _take(self: Host, hosted: Hosted, uri: str, path: str, held: Skill | None, options: Options) -> JsonObject:
     """Put a file of a skill into the context, once it is consented to and verified."""
     shelf, skill, last = _shelf(self), held or _entry(self, hosted, uri, options), False
-    before = shelf.held.get((hosted.bound, uri))
+    where = hosted.bound, plain_uri(uri)
+    before = shelf.held.get(where)
     known = before.entry if before is not None else skill
     while True:
         try:
@@ -212,8 +229,8 @@ def _take(self: Host, hosted: Hosted, uri: str, path: str, held: Skill | None, o
         del files[next(iter(files))]
     shelf.files = files
     # One that was released meanwhile is in the context again; one that has changed meanwhile stays so.
-    if before is None or before.now != now or (hosted.bound, uri) not in shelf.held:
-        shelf.held[hosted.bound, uri] = Held(hosted.name, skill, now)
+    if before is None or before.now != now or where not in shelf.held:
+        shelf.held[where] = Held(hosted.name, skill, now)
     try:
         said = data.decode()
     except UnicodeDecodeError:
@@ -244,14 +261,16 @@ def _entry(self: Host, hosted: Hosted, uri: str, options: Options) -> Skill:
 def _approved(self: Host, hosted: Hosted, skill: Skill, known: Skill, options: Options) -> str:
     """The fingerprint of an entry that somebody consented to; `known` is what it was before. Raises: ConsentRefused."""
     uri, head, now = skill["uri"], cast(JsonObject, skill["frontmatter"]), _print_of(skill)
-    held, name = _shelf(self).held.get((hosted.bound, uri)), _name(hosted.name, skill["uri"])
+    shelf, name = _shelf(self), _name(hosted.name, uri)
+    held = shelf.held.get((hosted.bound, plain_uri(uri)))
     if held is None or held.now != now:
         shown: JsonObject = {} if known == skill else {"has changed": difference(known, skill)}
-        _shelf(self).seen[hosted.bound, uri] = name, head["name"]
+        shelf.saw(hosted, skill)
         # A host MUST NOT honour what would widen permissions: nothing here reads it
         # (2026-07-28/extensions/skills#security-considerations)
         warnings = [f"{each} is ignored: {head[each]}" for each in sorted(head.keys() - _DESCRIBES)]
-        warnings += [f"another skill calls itself the same: {other}" for other in _alike(self, name, skill)]
+        others = [other for other in shelf.alike().get(head["name"], ()) if other != name]
+        warnings += [f"another skill calls itself the same: {_some(others)}"] if others else []
         shown |= {"files": skill["resources"], "skill": uri, "frontmatter": head}
         _decide(self, Question("skill", hosted.name, name, hosted.bound, now, shown, warnings), options)
     return now
@@ -276,10 +295,11 @@ def _seen(self: Host, hosted: Hosted, skill: Any) -> str:
 def _end_consent(self: Host, hosted: Hosted, uri: str, now: str) -> bool:
     """End the consent to a skill, unless it was to what has this fingerprint; whether it is loaded and that is new."""
     self.consent.revoke("skill", hosted.bound, _name(hosted.name, uri), unless=now)
-    held = _shelf(self).held.get((hosted.bound, uri))
+    where = hosted.bound, plain_uri(uri)
+    held = _shelf(self).held.get(where)
     if held is None or held.now in ("", now):
         return False
-    self.shelf.held[hosted.bound, uri] = held._replace(now="", run=False)
+    self.shelf.held[where] = held._replace(now="", run=False)
     return True
 
 
@@ -290,13 +310,13 @@ def _print_of(skill: Any) -> str:
 
 def _name(server: str, uri: str) -> str:
     """`server/path`; what is not of the scheme `skill` keeps its own."""
-    return f"{server}/{uri.removeprefix('skill://').removesuffix('/SKILL.md')}"
+    return f"{server}/{plain_uri(uri).removeprefix('skill://').removesuffix('/SKILL.md')}"
 
 
-def _alike(self: Host, name: str, skill: Any) -> list[str]:
-    """The other skills, of whatever server, that call themselves the same."""
-    said, seen = skill["frontmatter"]["name"], list(_shelf(self).seen.values())
-    return [other for other, own in seen if own == said and other != name]
+def _some(names: Sequence[str]) -> str:
+    """Names in a sentence: the first few, and how many there are beside."""
+    more = len(names) - _MAX_NAMED
+    return ", ".join(sorted(names)[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _notice(self: Host, hosted: Hosted, said: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 from mcp_ref.errors import LocalProtocolError, RemoteProtocolError
-from mcp_ref.extensions.skills import MAX_BYTES, MAX_FILES, NAME
+from mcp_ref.extensions.skills import MAX_BYTES, MAX_FILES, NAME, plain_uri
 from mcp_ref.machinery.frontmatter import read_frontmatter
 from mcp_ref.messages import JsonObject
 from mcp_ref.server.resources import contents_bytes
@@ -53,7 +53,7 @@ def _files(entry: JsonObject) -> list[JsonObject]:
 
 
 def _within(entry: JsonObject, file: JsonObject) -> bool:
-    folder, uri = str(entry.get("uri")).removesuffix("SKILL.md"), str(file.get("uri"))
+    folder, uri = plain_uri(str(entry.get("uri"))).removesuffix("SKILL.md"), plain_uri(str(file.get("uri")))
     return uri.startswith(folder) and ".." not in unquote(uri[len(folder) :]).replace("\\", "/").split("/")
 
 
@@ -110,8 +110,8 @@ def skill_has_resources(entry: JsonObject) -> str | None:
 
 @_of_each_entry()
 def skill_lists_itself_once(entry: JsonObject) -> str | None:
-    times = Counter(str(file.get("uri")) for file in _files(entry))
-    wrong = times[str(entry.get("uri"))] != 1 or max(times.values()) > 1
+    uris = [str(file.get("uri")) for file in _files(entry)]
+    wrong = str(entry.get("uri")) not in uris or max(Counter(map(plain_uri, uris)).values()) > 1
     listed = isinstance(entry.get("resources"), list)
     return f"every file of {entry.get('uri')} once, and the SKILL.md among them" if listed and wrong else None
 
@@ -169,23 +169,23 @@ def learn(link: Link, said: Said) -> None:
     """Note what an entry says of its files, and a read that gave other bytes."""
     files = link.known(said.asked).skills
     if said.about == "resources/read":
-        known = files.get(str(said.asked.params.get("uri")))
+        known = files.get(plain_uri(str(said.asked.params.get("uri"))))
         if known is not None and said.asked.event.seq > known.seq and _digest(said) not in (None, known.digest):
             known.other = said
         return
     for entry in _entries(said):
         for file in _files(entry):
-            uri, digest = str(file.get("uri")), str(file.get("digest"))
+            uri, digest = plain_uri(str(file.get("uri"))), str(file.get("digest"))
             before = files.get(uri)
             if before is None or before.digest != digest or before.seq > said.asked.event.seq:
-                head = entry.get("frontmatter") if uri == entry.get("uri") else None
+                head = entry.get("frontmatter") if uri == plain_uri(str(entry.get("uri"))) else None
                 files[uri] = KnownFile(digest, head, said.event.seq)
 
 
 @rule("result", *_SHOWN)
 def skill_bytes_match(link: Link, said: Said) -> Verdict:
     for file in (file for entry in _entries(said) for file in _files(entry)):
-        known = link.known(said.asked).skills.get(str(file.get("uri")))
+        known = link.known(said.asked).skills.get(plain_uri(str(file.get("uri"))))
         if known is not None and known.other is not None and known.digest == file.get("digest"):
             read, known.other = known.other, None
             if read.event.seq < said.asked.event.seq:
@@ -195,7 +195,7 @@ def skill_bytes_match(link: Link, said: Said) -> Verdict:
 
 @rule("result", "resources/read")
 def skill_frontmatter_is_identical(link: Link, said: Said) -> Verdict:
-    known = link.known(said.asked).skills.get(str(said.asked.params.get("uri")))
+    known = link.known(said.asked).skills.get(plain_uri(str(said.asked.params.get("uri"))))
     if known is None or known.frontmatter is None or _digest(said) != known.digest:
         return None
     try:

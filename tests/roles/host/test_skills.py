@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -163,7 +164,7 @@ def test_skills_of_two_servers_with_one_uri_stay_apart(place: Place) -> None:
     one, two = Shady(), Shady(**{"own.md": "x"})
     with closing(place.host(one=one, two=two)) as host:
         assert [row.name for row in host.skills()] == ["one/acme/refunds", "two/acme/refunds"]
-        place.heard.wait("one", "notice", "the skill one/acme/refunds calls itself the same as two/acme/refunds")
+        place.heard.wait("two", "notice", "these skills call themselves refunds: one/acme/refunds, two/acme/refunds")
         host.load_skill("one", REFUNDS)
         # MUST: neither stands in for the other: the second is asked about, and read from its own server.
         with pytest.raises(LocalProtocolError, match="not loaded"):
@@ -189,10 +190,54 @@ def test_names_that_meet_on_one_server_are_both_listed_by_their_paths_and_told_o
             assert [row.name for row in host.skills()] == ["shop/a/refunds", "shop/b/refunds"]
         host.load_skill("shop", "skill://a/refunds/SKILL.md")
     told = [said for _, what, said in place.heard.events if what == "notice"]
-    assert sorted(told) == [
-        "the skill shop/a/refunds calls itself the same as shop/b/refunds",
-        "the skill shop/b/refunds calls itself the same as shop/a/refunds",
+    assert told == ["these skills call themselves refunds: shop/a/refunds, shop/b/refunds"]
+
+
+def test_ten_thousand_skills_of_one_name_are_told_in_one_sentence_at_once(place: Place) -> None:
+    many = Shady()
+    [entry] = many.entries.values()
+    paths = [f"a{n}/refunds" for n in range(10_000)]
+    uris = [f"skill://{path}/SKILL.md" for path in paths]
+    many.listed = [{**entry, "uri": uri, "resources": [{**entry["resources"][0], "uri": uri}]} for uri in uris]
+    with closing(place.host(many=many)) as host:
+        began = time.process_time()
+        assert len(host.skills()) == 10_000
+        took = time.process_time() - began
+        place.heard.wait("many", "notice", "these skills call themselves refunds: many/a0/refunds, ")
+        [notice] = [each[2] for each in place.heard.events if each[1] == "notice"]
+        assert notice.endswith(" and 9995 more")
+        # The question about one of them is as short.
+        many.entries[uris[0]] = many.listed[0]
+        many.files[uris[0]] = many.files[REFUNDS]
+        host.load_skill("many", uris[0])
+        assert "and 9994 more" in place.user.asked[0].warnings[0] and len(place.user.asked[0].warnings) == 1
+    assert took < 2
+
+
+def test_a_server_pushes_no_skill_of_another_out_of_what_names_are_compared_with() -> None:
+    place, many = Place(True), Shady()
+    [entry] = many.entries.values()
+    many.listed = [
+        {**entry, "uri": uri, "frontmatter": {**entry["frontmatter"], "name": f"s{n}"}, "resources": "dynamic"}
+        for n in range(10_001)
+        for uri in [f"skill://s{n}/SKILL.md"]
     ]
+    with closing(place.host(shop=Shady(), many=many)) as host:
+        assert len(host.skills()) == 10_002
+        host.load_skill("many", REFUNDS)
+    assert place.user.asked[0].warnings == ["another skill calls itself the same: shop/acme/refunds"]
+
+
+def test_a_uri_in_another_spelling_is_the_same_skill(host: Host, shady: Shady, place: Place) -> None:
+    host.load_skill("shop", REFUNDS)
+    sound = shady.entries[REFUNDS]
+    other = shady.put("%61cme/refunds", {"SKILL.md": HEAD.format("refunds", "license: MIT\n")})
+    shady.listed = [other]
+    # It has another text than the one that was consented to, and the name by which a rule may know it.
+    assert [(row.name, row.state) for row in host.skills()] == [("shop/acme/refunds", "changed")]
+    shady.listed = [sound, other]
+    assert host.skills() == []
+    place.heard.wait("shop", "notice", f"a skill is left out: {REFUNDS}: the server lists it more than once")
 
 
 def test_entries_that_are_not_valid_or_stand_there_twice_are_told_and_hide_no_other(
