@@ -99,6 +99,8 @@ MET: dict[str, list[Limit]] = {
               (_BODIES,)),
         Limit("bytes of those of one address", f"{_SERVER}bodies_per_client", "`limits`", "429", (_BODIES,)),
         Limit("bytes of a request's head", "machinery.http_server:MAX_HEAD", "", "431", (_HEADS,)),
+        Limit("bytes of the extensions and trailers of a body in chunks", "machinery.chunked:MAX_SKIPPED", "", "400",
+              ("tests/machinery/test_chunked.py::test_malformed_chunks_are_400_and_nothing_after_them_is_read",)),
         Limit("connections", f"{_SERVER}connections", "`limits`", "503", (_CONNECTIONS, _MANY)),
         Limit("connections of one address", f"{_SERVER}connections_per_client", "`limits`", "429",
               (_CONNECTIONS, _MANY)),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -136,6 +137,15 @@ def test_a_replay_answers_over_http_too(trace: Path, revision: str) -> None:
     with served(replay := Replay(trace)) as url, connected(url, revision) as client:
         assert of(revision)(client) == seen
     assert (replay.mismatches, replay.unused) == ([], [])
+
+
+def test_a_replay_over_http_reads_a_body_in_chunks(trace: Path) -> None:
+    record(trace, "2026-07-28")
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    body = json.dumps(message).encode()
+    with served(Replay(trace)) as url:
+        answer = requests.post(url, data=iter([body[:1], body[1:]]), timeout=5)
+    assert (answer.json()["id"], "tools" in answer.json()["result"]) == (1, True)
 
 
 @contextmanager
