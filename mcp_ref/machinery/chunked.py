@@ -1,6 +1,6 @@
 """Bodies of requests that come in chunks (RFC 9112 7.1). Nothing of MCP.
 
-`comes_in_chunks(coding, length)` decides by the head; `read_chunked(source, most)` reads such a body to its last byte.
+`check_coding(coding, length)` looks at the head; `read_chunked(source, most)` reads such a body to its last byte.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ class _Source(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def comes_in_chunks(coding: str | None, length: str | None) -> bool:
-    """Whether a body comes in chunks, by `Transfer-Encoding` and `Content-Length`. Raises: HttpRefusal."""
-    if coding is None:
-        return False
+def check_coding(coding: str, length: str | None) -> None:
+    """Raise HttpRefusal unless a body comes in chunks and nothing else, by `Transfer-Encoding` and `Content-Length`."""
     *others, last = (each.strip(" \t").lower() for each in coding.split(","))
     # MAY: reject a request with both; it could be understood in two ways (RFC 9112 6.1)
     # MUST: 400 where `chunked` is not the last coding: nobody could tell where the body ends (RFC 9112 6.3)
@@ -34,7 +32,6 @@ def comes_in_chunks(coding: str | None, length: str | None) -> bool:
     if others:
         # SHOULD: 501 for a coding that is not understood (RFC 9112 6.1)
         raise HttpRefusal(501, "The only Transfer-Encoding here is chunked")
-    return True
 
 
 def read_chunked(source: _Source, most: int, room: Callable[[int], None] = lambda size: None) -> bytes:

@@ -32,7 +32,7 @@ from http import HTTPStatus
 from http.client import responses
 from typing import Any, NamedTuple
 
-from mcp_ref.machinery.chunked import comes_in_chunks, read_chunked
+from mcp_ref.machinery.chunked import check_coding, read_chunked
 from mcp_ref.machinery.deadline import Deadline, has_ended
 from mcp_ref.machinery.http_exchange import (
     SMALL_BODY,
@@ -139,13 +139,15 @@ def read_head(readline: Callable[[int], bytes]) -> Head | None:
     asks = modern and headers.get("expect", "").lower() == "100-continue"
     # 5. The length of the body: one number, said once; or chunks, which HTTP/1.0 does not have.
     size: int | None = None
-    if not comes_in_chunks(headers.get("transfer-encoding"), headers.get("content-length")):
+    if (coding := headers.get("transfer-encoding")) is not None:
+        check_coding(coding, headers.get("content-length"))
+        if not modern:
+            raise HttpRefusal(400, "HTTP/1.0 has no chunks")
+    else:
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()) or len(length) > 18:
             raise HttpRefusal(400, "Content-Length must be one number")
         size = int(length)
-    elif not modern:
-        raise HttpRefusal(400, "HTTP/1.0 has no chunks")
     return Head(method, target, headers, frozenset(repeated), modern, keep, size, asks and size != 0)
 
 
@@ -430,7 +432,8 @@ class _SocketReply:
         if length is not None:
             if length > most:
                 raise HttpRefusal(413, "Content too large")
-            self._take_room(length)
+            if length > SMALL_BODY:
+                self._take_room(length)
         if self._head.asks:
             connection.put(b"HTTP/1.1 100 Continue\r\n\r\n")
         # Once for the whole body, so that chunks do not renew it.

@@ -24,7 +24,7 @@ from http import HTTPStatus
 from typing import Any
 
 from mcp_ref.machinery import http_exchange
-from mcp_ref.machinery.chunked import comes_in_chunks, read_chunked
+from mcp_ref.machinery.chunked import check_coding, read_chunked
 from mcp_ref.machinery.http_exchange import Endpoint, HttpLimits, HttpRefusal, HttpRequest
 
 log = logging.getLogger(__name__)
@@ -82,8 +82,9 @@ def _read_body(environ: Environ, most: int) -> bytes:
     """See `HttpRequest.body`."""
     stream, said = environ["wsgi.input"], environ.get("CONTENT_LENGTH") or None
     try:
-        # Not every server reads the chunks.
-        if not environ.get("wsgi.input_terminated") and comes_in_chunks(environ.get("HTTP_TRANSFER_ENCODING"), said):
+        if "HTTP_TRANSFER_ENCODING" in environ and not environ.get("wsgi.input_terminated"):
+            # Not every server reads the chunks.
+            check_coding(environ["HTTP_TRANSFER_ENCODING"], said)
             return read_chunked(stream, most)
         if said:
             if (size := int(said)) < 0:
