@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mcp_ref import messages
 from mcp_ref.basic.batching import wants_answer
+from mcp_ref.basic.lifecycle import weigh_introduction
 from mcp_ref.basic.transports.sse import CONTENT_TYPE
 from mcp_ref.basic.transports.streamable_http.headers import (
     LOOPBACK,
@@ -73,6 +74,9 @@ log = logging.getLogger(__name__)
 
 SESSION_ID = "mcp-session-id"
 VERSION = "mcp-protocol-version"
+
+MAX_INTRODUCTIONS = 64 << 20
+"""Bytes that the params of `initialize` of all sessions may take together; those of one address, half of it."""
 
 MAX_ENDED = 10
 """Idle sessions that are ended while one request is answered."""
@@ -264,6 +268,7 @@ class SessionEra:
         self._server, self._options = server, options
         self.revisions = {revision.name: revision for revision in server.revisions if revision.http == "streamable"}
         self._places = Places("sessions", options.max_sessions, options.max_sessions_per_client)
+        self._room = Places("bytes of introductions", MAX_INTRODUCTIONS, MAX_INTRODUCTIONS // 2)
         self._store = options.event_store()
         self._clock = time.monotonic
         self._swept = self._clock()
@@ -301,13 +306,15 @@ class SessionEra:
 
     def _post_initialize(self, exchange: Exchange) -> None:
         """A new session, whose id goes with the answer; one that is refused leaves nothing behind."""
-        client = exchange.request.peer
-        self._take_place(client, exchange.identity)
+        client, weight = exchange.request.peer, weigh_introduction(exchange.message.get("params"))
         session = HttpSession(exchange.tap, exchange.identity, client, self._options.session_prefix)
+        self._take(self._places, client, 1, exchange.identity)
         try:
+            self._take(self._room, client, weight, exchange.identity)
+            session.weight = weight
             self._connect(session)
         except BaseException:
-            self._places.give_back(client)
+            self._give_back(session)
             raise
 
         def headers() -> Mapping[str, str]:
@@ -328,14 +335,14 @@ class SessionEra:
             if self._closed or session.id not in self._open:
                 self._end(session)
 
-    def _take_place(self, client: str, identity: Any) -> None:
-        """Take a place for a session; if all are taken, the longest idle one of the same principal makes room.
+    def _take(self, places: Places, client: str, number: int, identity: Any) -> None:
+        """Take so many places for a session; if all are taken, the longest idle one of the same principal makes room.
 
         Raises: HttpRefusal: 429 or 503: all of them are in use.
         """
         while True:
             try:
-                return self._places.take(client)
+                return places.take(client, number)
             except HttpRefusal as full:
                 with self._lock:
                     idle = next((
@@ -484,8 +491,12 @@ class SessionEra:
             first, session.ended = not session.ended, True
             self._open.pop(session.id, None)
         if first:
-            self._places.give_back(session.client)
+            self._give_back(session)
             session.conversation.close(timeout)
+
+    def _give_back(self, session: HttpSession) -> None:
+        self._places.give_back(session.client)
+        self._room.give_back(session.client, session.weight)
 
     def close(self, timeout: float = 5) -> None:
         """End all sessions, and refuse to open others; at most `timeout` seconds in all."""
