@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, cast
 
 from mcp_ref.basic.transports.http_sse import SseEndpoint
+from mcp_ref.basic.transports.streamable_http.cors import for_pages
 from mcp_ref.basic.transports.streamable_http.headers import LOOPBACK
 from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, StreamableEndpoint
 from mcp_ref.basic.transports.streamable_http.streams import EventStore
@@ -155,7 +156,8 @@ class Endpoints:
             sse = SseEndpoint(server, messages_path, options_at(sse_path), partial(server.tap, "http+sse"))
             if sse.revisions:
                 self._endpoints.append(sse)
-                self.routes |= {sse_path: sse.listen, messages_path: sse.post}
+                self.routes[sse_path] = for_pages(sse.listen, chosen.origins, "GET")
+                self.routes[messages_path] = for_pages(sse.post, chosen.origins, "POST")
         self.has_sessions = chosen.sessions and bool(streamable.sessions.revisions)
         if not self._endpoints:
             raise ValueError("no revision of this server can be served with these options; 2024-11-05 needs sse_path=")

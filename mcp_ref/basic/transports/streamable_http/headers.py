@@ -61,13 +61,20 @@ def check_host_and_origin(request: HttpRequest, hosts: Collection[str] | None, o
     # MUST: check the `Origin` header of every connection, and answer 403 if it is invalid
     # (basic/transports#security-warning; basic/transports/streamable-http#security-endpoint)
     origin = request.headers.get("origin")
-    if origin is not None and origins is not None and origin.lower() not in origins:
-        try:
-            host = urlsplit(origin).netloc
-        except ValueError:
-            host = ""
-        if _host_name(host) not in origins:
-            raise _not_allowed("Origin", host, "origins")
+    if origin is not None and not allows_origin(origin, origins):
+        raise _not_allowed("Origin", _netloc(origin), "origins")
+
+
+def allows_origin(origin: str, origins: Collection[str] | None) -> bool:
+    """Whether an origin is one of those, or its host is; see `check_host_and_origin`."""
+    return origins is None or origin.lower() in origins or _host_name(_netloc(origin)) in origins
+
+
+def _netloc(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
 
 
 def _not_allowed(field: str, value: str, option: str) -> HttpRefusal:

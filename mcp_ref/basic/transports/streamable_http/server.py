@@ -33,6 +33,7 @@ from mcp_ref import messages
 from mcp_ref.basic.batching import wants_answer
 from mcp_ref.basic.lifecycle import weigh_introduction
 from mcp_ref.basic.transports.sse import CONTENT_TYPE
+from mcp_ref.basic.transports.streamable_http.cors import for_page
 from mcp_ref.basic.transports.streamable_http.headers import (
     LOOPBACK,
     MirroredHeaders,
@@ -90,7 +91,7 @@ class EndpointOptions:
 
     Attributes:
         hosts: the values of `Host` (without a port) that are let in; None for any. Against DNS rebinding.
-        origins: the origins, or hosts of origins, that are let in; None for any.
+        origins: the origins, or hosts of origins, that are let in; None for any. Their pages may read what is answered.
         authenticate: gives the principal, any value that can be compared, or None; raises HttpRefusal (401, 403).
         authorize: called with the principal and the message (None: a GET or DELETE) before anything is done, and with
             more scopes that a handler needs; raises HttpRefusal (403).
@@ -175,6 +176,13 @@ class StreamableEndpoint:
         # A client that asks again over a connection has read the previous answer.
         if (delivered := request.connection.pop("delivered", None)) is not None:
             delivered()
+        with_sessions = self.options.sessions and bool(self.sessions.revisions)
+        allowed = "POST, GET, DELETE" if with_sessions else "POST"
+        if "origin" in request.headers:
+            page = for_page(request, reply, self.options.origins, allowed)
+            if page is None:
+                return
+            reply = page
         session = self.sessions.find(request.headers.get(SESSION_ID))
         tap = self._tap() if session is None else session.tap
         with answering(tap, request, reply) as (request, reply):
@@ -193,7 +201,6 @@ class StreamableEndpoint:
             # 3. Of which era is it?
             # MUST: one path takes POST, and in the session era GET (basic/transports#streamable-http;
             # basic/transports/streamable-http#)
-            with_sessions = self.options.sessions and bool(self.sessions.revisions)
             if request.method == "POST":
                 stateless = self.stateless.revisions and (
                     not self.sessions.revisions or era_of(message, request.headers.get(VERSION)) == "stateless"
@@ -204,7 +211,6 @@ class StreamableEndpoint:
             else:
                 # SHOULD: 405 for GET and DELETE if there are no sessions
                 # (2026-07-28/basic/transports/streamable-http#earlier-streamable-http-revisions)
-                allowed = "POST, GET, DELETE" if with_sessions else "POST"
                 raise HttpRefusal(405, "Method not allowed", headers={"Allow": allowed})
             # 4. That answers it.
             try:
