@@ -64,7 +64,7 @@ from mcp_ref.errors import (
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply, HttpRequest, Places
-from mcp_ref.revisions import SESSION_REVISIONS, Revision
+from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, Revision
 
 if TYPE_CHECKING:
     from mcp_ref.basic.subscriptions import Subscription
@@ -122,17 +122,18 @@ class EndpointOptions:
     event_store: Callable[[], EventStore] = field(default=MemoryEventStore)
 
 
-def era_of(message: Any, version: str | None) -> Literal["session", "stateless"]:
+def era_of(message: Any, version: str | None, in_session: bool = False) -> Literal["session", "stateless"]:
     """Which era a POST is of, at an endpoint that serves both.
 
     Args:
         message: the body.
-        version: the header `MCP-Protocol-Version`, if there is one. A name that the session era does not know is never
-            a header of the session era.
+        version: the header `MCP-Protocol-Version`, if there is one. A name that the session era does not know is a
+            header of the stateless era, unless no era knows it and the request names a session.
+        in_session: whether it does.
 
     Spec: basic/versioning#compatibility-matrix
     """
-    if version is not None and version not in _SESSION_ERA:
+    if version is not None and version not in _SESSION_ERA and (version in REVISIONS or not in_session):
         return "stateless"
     method = message.get("method") if isinstance(message, dict) else None
     modern = isinstance(method, str) and is_stateless(method, message.get("params"))
@@ -203,7 +204,8 @@ class StreamableEndpoint:
             # basic/transports/streamable-http#)
             if request.method == "POST":
                 stateless = self.stateless.revisions and (
-                    not self.sessions.revisions or era_of(message, request.headers.get(VERSION)) == "stateless"
+                    not self.sessions.revisions
+                    or era_of(message, request.headers.get(VERSION), SESSION_ID in request.headers) == "stateless"
                 )
                 answer = self.stateless.post if stateless else self.sessions.post
             elif with_sessions and request.method in ("GET", "DELETE"):
@@ -488,7 +490,7 @@ class SessionEra:
         revision = self.revisions.get(request.headers.get(VERSION, "2025-03-26"))
         # MUST: 400 for an invalid or unsupported `MCP-Protocol-Version` (basic/transports#protocol-version-header)
         if revision is None:
-            raise HttpRefusal(400, "Unsupported MCP-Protocol-Version")
+            raise HttpRefusal(400, f"Unsupported MCP-Protocol-Version; this server speaks {', '.join(self.revisions)}")
         return revision
 
     def _end(self, session: HttpSession, timeout: float = 5) -> None:
@@ -541,6 +543,7 @@ class StatelessEra:
     def __init__(self, server: Server, options: EndpointOptions) -> None:
         self._server, self._keep_alive, self._authorize = server, options.keep_alive, options.authorize
         self.revisions = {} if server.stateless is None else server.stateless.revisions
+        self._spoken = [revision.name for revision in reversed(server.revisions)]
         self._places = Places("subscriptions", options.max_subscriptions, options.max_subscriptions_per_client)
         self._lock = threading.Lock()  # guards the two fields below
         self._held: dict[Subscription, HttpReply] = {}
@@ -556,6 +559,11 @@ class StatelessEra:
             asks = messages.kind_of(message) == "request"
         except RemoteProtocolError:
             raise InvalidRequest(_NO_RESPONSES) from None
+        # MUST: 400 for a version that is not served (basic/transports/streamable-http#protocol-version-header)
+        version = request.headers.get(VERSION, self._spoken[0])
+        # A request that says its version in `_meta` as well is looked at later: first the two must match.
+        if version not in self._spoken and not (asks and is_stateless(message["method"], message.get("params"))):
+            raise UnsupportedVersion(version, self._spoken)
         if not asks:
             self._accept_notification(exchange)
             return
@@ -582,11 +590,6 @@ class StatelessEra:
         # (basic/transports/streamable-http#sending-messages)
         if "method" not in exchange.message:
             raise InvalidRequest(_NO_RESPONSES)
-        # MUST: 400 for a version that is not served (basic/transports/streamable-http#protocol-version-header)
-        version = exchange.request.headers.get(VERSION)
-        supported = [revision.name for revision in reversed(self._server.revisions)]
-        if version is not None and version not in supported:
-            raise UnsupportedVersion(version, supported)
         # MUST: 202 without a body answers the POST of a notification
         # (basic/transports/streamable-http#sending-messages)
         exchange.reply.send(202, {})
