@@ -24,7 +24,7 @@ from mcp_ref import messages
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, Event, encode_event
 from mcp_ref.basic.transports.streamable_http.client import HttpOptions, HttpTransport, checked_url
 from mcp_ref.basic.transports.streamable_http.headers import check_accept, check_content_type, check_host_and_origin
-from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, answering, expiry
+from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, answering, check_scopes, expiry
 from mcp_ref.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, Asked, EventStream
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Lost, Receive, Transport
 from mcp_ref.errors import McpError, RemoteProtocolError, TransportClosed
@@ -150,7 +150,7 @@ class SseEndpoint:
             # What the head says is right: only now is the body read.
             body = request.body
             if self._options.authorize is not None:
-                self._options.authorize(identity, messages.decode(body), ())
+                check_scopes(self._options.authorize, identity, messages.decode(body))
             # Routed first: the client's next message may come over another connection, and must not overtake this one.
             if identity is None:
                 session.receive(body)

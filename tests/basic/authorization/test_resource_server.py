@@ -177,6 +177,14 @@ def test_on_this_machine_the_resource_is_the_url_of_the_service() -> None:
         assert answer.json["resource"] == server.service.url
 
 
+def test_a_403_answers_the_request_that_was_read() -> None:
+    with guarded(Tokens(ada=principal("ada")), scopes=["basic"]) as server:
+        for message, found in ((called("read"), 1), (call("read", 7), 7), ([call("read")], None),
+                               ({"jsonrpc": "2.0", "id": 5, "result": {}}, None)):  # fmt: skip
+            answer = server.ask(message, "ada")
+            assert (answer.status, answer.json.get("id"), "id" in answer.json) == (403, found, found is not None)
+
+
 # -- scopes -------------------------------------------------------------------------------------------------------
 
 

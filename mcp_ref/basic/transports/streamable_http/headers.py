@@ -101,13 +101,19 @@ def check_content_type(request: HttpRequest) -> None:
         raise HttpRefusal(415, "Content-Type must be application/json")
 
 
+_NO_WEIGHT = re.compile(r"(?:^|;)[ \t]*q=0(?:\.0*)?[ \t]*(?:;|$)", re.IGNORECASE)
+
+
 def check_accept(request: HttpRequest, *needed: str) -> None:
     """406 unless the client accepts every media type that the page wants it to list."""
-    ranges = {part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")}
+    parts = (part.partition(";") for part in request.headers.get("accept", "").split(","))
+    # What has no weight is not accepted, and the narrowest range decides (RFC 9110 12.4.2, 12.5.1).
+    accepts = {kind.strip().lower(): not _NO_WEIGHT.search(more) for kind, _, more in parts}
     for kind in needed:
         # MUST: a client lists `application/json` and `text/event-stream` in `Accept`
         # (basic/transports#sending-messages-to-the-server)
-        if not ranges & {kind, kind.partition("/")[0] + "/*", "*/*"}:
+        ranges = (kind, kind.partition("/")[0] + "/*", "*/*")
+        if not next((accepts[each] for each in ranges if each in accepts), False):
             raise HttpRefusal(406, f"Not acceptable: Accept must list {' and '.join(needed)}")
 
 

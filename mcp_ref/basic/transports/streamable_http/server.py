@@ -198,7 +198,7 @@ class StreamableEndpoint:
                 check_accept(request, "application/json", CONTENT_TYPE)
                 message = messages.decode(request.body)
             if self.options.authorize is not None:
-                self.options.authorize(identity, message, ())
+                check_scopes(self.options.authorize, identity, message)
             # 3. Of which era is it?
             # MUST: one path takes POST, and in the session era GET (basic/transports#streamable-http;
             # basic/transports/streamable-http#)
@@ -220,10 +220,8 @@ class StreamableEndpoint:
             except HttpRefusal:
                 raise
             except Refusal as refusal:
-                # The id of a response is one of ours, and names no request of the client.
-                asks = isinstance(message, dict) and "method" in message
                 # MUST: an error has the id of its request, if one could be read (basic/index#error-responses)
-                error = messages.error(messages.readable_id(message) if asks else None, refusal, id_optional=True)
+                error = messages.error(_id_of_request(message), refusal, id_optional=True)
                 reply.send(400, JSON, messages.encode(error))
 
     def close(self, timeout: float = 5) -> None:
@@ -239,10 +237,25 @@ def expiry(principal: Any) -> float:
     return float("inf") if ends is None else float(ends)
 
 
+def _id_of_request(message: Any) -> messages.RequestId | None:
+    """The id of a request, if one could be read; that of a response is one of ours, and names no request."""
+    return messages.readable_id(message) if isinstance(message, dict) and "method" in message else None
+
+
+def check_scopes(authorize: Authorize, identity: Any, message: Any) -> None:
+    """Refuse a message for which the principal lacks scopes. Raises: HttpRefusal, which knows the id of its request."""
+    try:
+        authorize(identity, message, ())
+    except HttpRefusal as refusal:
+        # MUST: an error has the id of its request, if one could be read (basic/index#error-responses)
+        refusal.request_id = _id_of_request(message)
+        raise
+
+
 @contextmanager
 def answering(tap: Tap | None, request: HttpRequest, reply: HttpReply) -> Iterator[tuple[HttpRequest, HttpReply]]:
     """A request and its reply, as a trace sees them. What is raised to refuse it becomes the answer: a status, and a
-    JSON-RPC error without `id` in the body, in which nothing of the request is repeated."""
+    JSON-RPC error in the body, in which nothing of the request is repeated but its id, where it is known."""
     with nullcontext((request, reply)) if tap is None else tap.answering(request, reply) as (request, reply):
         try:
             yield request, reply
@@ -254,7 +267,8 @@ def answering(tap: Tap | None, request: HttpRequest, reply: HttpReply) -> Iterat
             # (basic/transports#sending-messages-to-the-server)
             refusal = HttpRefusal(400, refused.message, code=refused.code)
         # MAY: a JSON-RPC error without `id` in the body of a refusal (basic/transports#sending-messages-to-the-server)
-        body = {"jsonrpc": "2.0", "error": {"code": refusal.code, "message": refusal.message}}
+        error = Refusal(refusal.message, code=refusal.code)
+        body = messages.error(refusal.request_id, error, id_optional=True)
         reply.send(refusal.status, {**JSON, **refusal.headers}, messages.encode(body))
 
 
