@@ -220,7 +220,9 @@ class SseClientTransport(HttpTransport, Transport):
             reply = self._open(self._call, "GET", headers, operation="GET")
             self._deliver(reply)
             if reply.status != 200 or reply.content_type != CONTENT_TYPE:
-                raise reply.refusal("the event stream", reply.body(1000) if reply.status >= 400 else b"")
+                # So says who has Streamable HTTP at this URL.
+                asked = " of 2024-11-05, which later revisions have not," if reply.status in (400, 405, 406) else ""
+                raise reply.refusal(f"the event stream{asked}", reply.body(1000) if reply.status >= 400 else b"")
             events = self._deliver_events(reply)
             named = next((event.data for event in events if event.event == "endpoint"), None)
             if named is None:

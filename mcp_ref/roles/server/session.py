@@ -201,6 +201,7 @@ class Session(Conversation):
         """Begin in the middle: the client speaks this revision and declared nothing (HTTP without sessions)."""
         self.lifecycle.state = "open"
         self.terms = self.peer.terms = Terms("server", revision, METHODS, self.terms.local, {})
+        self.terms.undeclared = f"no client of {revision} can declare without sessions (sessions=False)"
 
     # -- what the client says (the peer asks this)
 
