@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
@@ -70,7 +71,7 @@ class Incoming(Cancel):
     Threads: any.
     """
 
-    __slots__ = ("_ended", "_gone", "_writing", "id", "inputs", "method", "params", "reply", "state")
+    __slots__ = ("_began", "_ended", "_gone", "_writing", "id", "inputs", "method", "params", "reply", "state")
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class Incoming(Cancel):
         self.state: Any = None
         self._gone = gone
         self._writing = threading.Lock()  # guards _ended, and is held for the write that belongs to it
-        self._ended = False
+        self._ended, self._began = False, time.monotonic()
 
     # -- who asks
 
@@ -166,6 +167,12 @@ class Incoming(Cancel):
                 log.debug("could not answer %s: %s", self.method, problem)
                 self.cancel("its answer could not be sent")
             self._ended = True
+        if log.isEnabledFor(logging.INFO):
+            error, named = answer.get("error"), self.params.get("name", self.params.get("uri"))
+            what = self.method if named is None else f"{self.method} {named!a:.100}"
+            whom = "" if self.reply.principal is None else f" of {self.reply.principal}"
+            outcome = f"refused ({error['code']}: {error['message']!a:.200})" if error else "answered"
+            log.info("%s%s in %.3f s: %s", outcome, whom, time.monotonic() - self._began, what)
 
     def drop(self) -> None:
         """Tell whoever waits for the answer, such as a batch or a POST, that none will come."""

@@ -166,6 +166,13 @@ class SseEndpoint:
             raise HttpRefusal(405, "Method not allowed", headers={"Allow": method})
         return None if self._options.authenticate is None else self._options.authenticate(request)
 
+    def drain(self, timeout: float) -> None:
+        """Refuse new sessions, and let the calls of those that are open end, for at most `timeout` seconds."""
+        self._places.close()
+        deadline = Deadline(timeout)
+        for session in list(self._open.values()):
+            session.conversation.close((deadline.left() or 0.0) + 0.1, drain=deadline.left() or 0.0)
+
     def close(self, timeout: float = 5) -> None:
         """End every stream, and with it its conversation; at most `timeout` seconds in all."""
         deadline = Deadline(timeout)

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from mcp_ref import messages
 from mcp_ref.basic.batching import wants_answer
 from mcp_ref.basic.lifecycle import weigh_introduction
+from mcp_ref.basic.subscriptions import LISTEN
 from mcp_ref.basic.transports.sse import CONTENT_TYPE
 from mcp_ref.basic.transports.streamable_http.cors import for_page
 from mcp_ref.basic.transports.streamable_http.headers import (
@@ -169,6 +170,8 @@ class StreamableEndpoint:
         self, server: Server, options: EndpointOptions | None = None, tap: Callable[[], Tap | None] = lambda: None
     ) -> None:
         self.options, self._tap = options or EndpointOptions(), tap
+        self._running: set[HttpReply] = set()  # of every request but a subscription; each use of it is one step
+        self._draining, self._drained = False, threading.Event()
         self.sessions = SessionEra(server, self.options)
         self.stateless = StatelessEra(server, self.options)
 
@@ -214,15 +217,35 @@ class StreamableEndpoint:
                 # SHOULD: 405 for GET and DELETE if there are no sessions
                 # (2026-07-28/basic/transports/streamable-http#earlier-streamable-http-revisions)
                 raise HttpRefusal(405, "Method not allowed", headers={"Allow": allowed})
-            # 4. That answers it.
+            # 4. That answers it. Calls are counted; what answers a question of theirs is let in until the end.
+            parts = message if isinstance(message, list) else [message]
+            calls = any(
+                isinstance(each, dict) and "id" in each and each.get("method", LISTEN) != LISTEN for each in parts
+            )
+            if calls:
+                self._running.add(reply)
             try:
+                # Put first, look second, as `drain` does it the other way round: one of the two sees the other.
+                if calls and self._draining:
+                    raise HttpRefusal(503, "The server is shutting down", headers={"Retry-After": "10"})
                 answer(Exchange(request, reply, identity, message, tap))
             except HttpRefusal:
                 raise
             except Refusal as refusal:
                 # MUST: an error has the id of its request, if one could be read (basic/index#error-responses)
+                _log_refusal(request, 400, refusal.message)
                 error = messages.error(_id_of_request(message), refusal, id_optional=True)
                 reply.send(400, JSON, messages.encode(error))
+            finally:
+                self._running.discard(reply)
+                if self._draining and not self._running:
+                    self._drained.set()
+
+    def drain(self, timeout: float) -> None:
+        """Refuse new calls with 503, and wait for those that run, at most `timeout` seconds."""
+        self._draining = True
+        if self._running:
+            self._drained.wait(timeout)
 
     def close(self, timeout: float = 5) -> None:
         """End every subscription and every session; at most `timeout` seconds in all."""
@@ -240,6 +263,10 @@ def expiry(principal: Any) -> float:
 def _id_of_request(message: Any) -> messages.RequestId | None:
     """The id of a request, if one could be read; that of a response is one of ours, and names no request."""
     return messages.readable_id(message) if isinstance(message, dict) and "method" in message else None
+
+
+def _log_refusal(request: HttpRequest, status: int, why: str) -> None:
+    log.info("refused %s %.100a of %s: %d %.200a", request.method, request.path, request.peer, status, why)
 
 
 def check_scopes(authorize: Authorize, identity: Any, message: Any) -> None:
@@ -268,6 +295,7 @@ def answering(tap: Tap | None, request: HttpRequest, reply: HttpReply) -> Iterat
             refusal = HttpRefusal(400, refused.message, code=refused.code)
         # MAY: a JSON-RPC error without `id` in the body of a refusal (basic/transports#sending-messages-to-the-server)
         error = Refusal(refusal.message, code=refusal.code)
+        _log_refusal(request, refusal.status, refusal.message)
         body = messages.error(refusal.request_id, error, id_optional=True)
         reply.send(refusal.status, {**JSON, **refusal.headers}, messages.encode(body))
 
