@@ -177,7 +177,7 @@ def test_each_request_is_one_line_of_the_log(over: str, revision: str, caplog: p
     def hello(ctx: Context, name: str) -> str:
         return f"hello {name}"
 
-    with server.serve_http() as service, caplog.at_level(logging.INFO, "mcp_ref.incoming"):
+    with caplog.at_level(logging.INFO, "mcp_ref.incoming"), server.serve_http() as service:
         with Client(service.url if over == "http" else server, revision=revision, timeout=PATIENCE) as client:
             client.call_tool("hello", {"name": "a secret"})
             with pytest.raises(McpError):
@@ -198,7 +198,7 @@ def test_each_refusal_of_http_is_one_line_and_who_asks_is_named(caplog: pytest.L
 
     server = Server("s")
     server.tool("hello")(lambda: "hello")
-    with server.serve_http(authenticate=authenticate) as service, caplog.at_level(logging.INFO, "mcp_ref"):
+    with caplog.at_level(logging.INFO, "mcp_ref"), server.serve_http(authenticate=authenticate) as service:
         headers = {"Content-Type": "application/json", "Accept": "*/*"}
         requests.post(service.url, data="{", headers=headers, timeout=PATIENCE)
         headers["Authorization"] = "x"
