@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Protocol
+from io import BufferedIOBase
 
 from mcp_ref.machinery.http_exchange import HttpRefusal
 
@@ -15,11 +15,6 @@ MAX_SKIPPED = 64 * 1024
 """Bytes that the extensions of all chunks and the trailers of one body may have together; they are skipped."""
 
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,16})((?:[ \t]*;[\t -~\x80-\xff]*)?)\r\n")
-
-
-class _Source(Protocol):
-    def readline(self, size: int, /) -> bytes: ...
-    def read(self, size: int, /) -> bytes: ...
 
 
 def check_coding(coding: str, length: str | None) -> None:
@@ -34,7 +29,7 @@ def check_coding(coding: str, length: str | None) -> None:
         raise HttpRefusal(501, "The only Transfer-Encoding here is chunked")
 
 
-def read_chunked(source: _Source, most: int, room: Callable[[int], None] = lambda size: None) -> bytes:
+def read_chunked(source: BufferedIOBase, most: int, room: Callable[[int], None] = lambda size: None) -> bytes:
     """Read a body in chunks; extensions and trailers are skipped. What `source` blocks on is bounded by its owner.
 
     Args:

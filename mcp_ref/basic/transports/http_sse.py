@@ -23,6 +23,7 @@ from urllib.parse import parse_qs
 from mcp_ref import messages
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, Event, encode_event
 from mcp_ref.basic.transports.streamable_http.client import HttpOptions, HttpTransport, checked_url
+from mcp_ref.basic.transports.streamable_http.cors import for_page
 from mcp_ref.basic.transports.streamable_http.headers import check_accept, check_content_type, check_host_and_origin
 from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, answering, check_scopes, expiry
 from mcp_ref.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, Asked, EventStream
@@ -100,7 +101,7 @@ class SseEndpoint:
 
     def listen(self, request: HttpRequest, reply: HttpReply) -> None:
         """Answer a GET with the event stream, and hold it until one side ends it."""
-        tap = self._tap()
+        tap, reply = self._tap(), for_page(request, reply, self._options.origins, "GET")
         with answering(tap, request, reply) as (request, reply):
             identity = self._enter(request, "GET")
             check_accept(request, CONTENT_TYPE)
@@ -140,6 +141,7 @@ class SseEndpoint:
         """Take one message: 202, and the rest happens on the stream."""
         # MUST: a server has two endpoints, the event stream (`listen`) and one to POST to
         # (2024-11-05/basic/transports#security-warning)
+        reply = for_page(request, reply, self._options.origins, "POST")
         session = self._open.get(parse_qs(request.query).get("session", [""])[0])
         tap = self._tap() if session is None else session.tap
         with answering(tap, request, reply) as (request, reply):

@@ -22,7 +22,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, cast
 
 from mcp_ref.basic.transports.http_sse import SseEndpoint
-from mcp_ref.basic.transports.streamable_http.cors import for_pages
 from mcp_ref.basic.transports.streamable_http.headers import LOOPBACK
 from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, StreamableEndpoint
 from mcp_ref.basic.transports.streamable_http.streams import EventStore
@@ -165,8 +164,7 @@ class Endpoints:
             sse = SseEndpoint(server, messages_path, options_at(sse_path), partial(server.tap, "http+sse"))
             if sse.revisions:
                 self._endpoints.append(sse)
-                self.routes[sse_path] = for_pages(sse.listen, chosen.origins, "GET")
-                self.routes[messages_path] = for_pages(sse.post, chosen.origins, "POST")
+                self.routes |= {sse_path: sse.listen, messages_path: sse.post}
         if health is not None:
             self.routes[health] = self._tell_health
         self.has_sessions = chosen.sessions and bool(streamable.sessions.revisions)

@@ -183,10 +183,7 @@ class StreamableEndpoint:
         with_sessions = self.options.sessions and bool(self.sessions.revisions)
         allowed = "POST, GET, DELETE" if with_sessions else "POST"
         if "origin" in request.headers:
-            page = for_page(request, reply, self.options.origins, allowed)
-            if page is None:
-                return
-            reply = page
+            reply = for_page(request, reply, self.options.origins, allowed)
         session = self.sessions.find(request.headers.get(SESSION_ID))
         tap = self._tap() if session is None else session.tap
         with answering(tap, request, reply) as (request, reply):
