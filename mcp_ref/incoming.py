@@ -16,6 +16,7 @@ from typing import Any
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Inbox
 from mcp_ref.errors import HttpStatusError, InternalError, LocalProtocolError, McpError, TransportClosed
+from mcp_ref.machinery.complaints import outcome
 from mcp_ref.machinery.deadline import Cancel, Deadline, holding
 from mcp_ref.messages import JsonObject
 
@@ -168,11 +169,8 @@ class Incoming(Cancel):
                 self.cancel("its answer could not be sent")
             self._ended = True
         if log.isEnabledFor(logging.INFO):
-            error, named = answer.get("error"), self.params.get("name", self.params.get("uri"))
-            what = self.method if named is None else f"{self.method} {named!a:.100}"
-            whom = "" if self.reply.principal is None else f" of {self.reply.principal}"
-            outcome = f"refused ({error['code']}: {error['message']!a:.200})" if error else "answered"
-            log.info("%s%s in %.3f s: %s", outcome, whom, time.monotonic() - self._began, what)
+            named = self.params.get("name", self.params.get("uri"))
+            log.info("%s", outcome(answer, self.method, named, self.reply.principal, time.monotonic() - self._began))
 
     def drop(self) -> None:
         """Tell whoever waits for the answer, such as a batch or a POST, that none will come."""

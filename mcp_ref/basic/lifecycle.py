@@ -20,7 +20,6 @@ from typing import Any, Final, Literal, NamedTuple, NotRequired
 
 from mcp_ref.agreement import Role
 from mcp_ref.errors import InvalidRequest, LocalProtocolError, RemoteProtocolError
-from mcp_ref.machinery.json_text import weigh
 from mcp_ref.machinery.projection import projector
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
@@ -169,14 +168,6 @@ def negotiate(requested: str, supported: Sequence[Revision]) -> Revision:
 
 MAX_INTRODUCTION: Final = 64 * 1024
 """Bytes that the params of `initialize` may take: a server keeps `clientInfo` and `capabilities` with the session."""
-
-
-def weigh_introduction(params: Any) -> int:
-    """Bytes that the params of `initialize` take in memory; of those that take too many, one more than they may."""
-    try:
-        return min(weigh(params), MAX_INTRODUCTION + 1)
-    except RecursionError:
-        return MAX_INTRODUCTION + 1
 
 
 def initialize_params(introduction: Introduction, asked: Revision) -> JsonObject:

@@ -21,7 +21,7 @@ import pytest
 from mcp_ref import Client, Command, Context, HttpLimits, HttpRefusal, HttpRequest, Server, Url, messages
 from mcp_ref.basic.authorization.metadata import MAX_HEADER
 from mcp_ref.basic.authorization.resource_server import Protection
-from mcp_ref.basic.lifecycle import MAX_INTRODUCTION, weigh_introduction
+from mcp_ref.basic.lifecycle import MAX_INTRODUCTION
 from mcp_ref.basic.transports.streamable_http.server import MAX_ENDED, MAX_INTRODUCTIONS
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.errors import McpError, ParseError, RemoteProtocolError, TransportClosed
@@ -245,7 +245,7 @@ def introducing(capabilities: Any, info: Any = INFO) -> Any:
     return {**INITIALIZE, "params": {**OPENING, "capabilities": capabilities, "clientInfo": info}}
 
 
-SPARE = MAX_INTRODUCTION - weigh_introduction(introducing({"experimental": {"x": {"a": ""}}})["params"])
+SPARE = MAX_INTRODUCTION - json_text.weigh(introducing({"experimental": {"x": {"a": ""}}})["params"])
 
 
 @pytest.mark.parametrize("where", ["http", "memory"])
@@ -284,7 +284,7 @@ def test_a_thousand_sessions_with_the_largest_introductions_stay_within_one_boun
         "wide": {"x": {"a": "\U0001f600" + "b" * (SPARE // 4 - 100)}},
     }[kind]
     message = introducing({"experimental": largest})
-    assert MAX_INTRODUCTION * 0.8 < weigh_introduction(message["params"]) <= MAX_INTRODUCTION
+    assert MAX_INTRODUCTION * 0.8 < json_text.weigh(message["params"]) <= MAX_INTRODUCTION
     with Front(server) as front:
         front.ask("POST", INITIALIZE, mcp_session_id=None, mcp_protocol_version=None)
         tracemalloc.start()

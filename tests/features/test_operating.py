@@ -210,4 +210,4 @@ def test_each_refusal_of_http_is_one_line_and_who_asks_is_named(caplog: pytest.L
     assert lines[0] == "refused POST '/mcp' of 127.0.0.1: 401 'who are you?'"
     assert lines[1].startswith("refused POST '/mcp' of 127.0.0.1: 400 'Parse error")
     assert lines[2].startswith("refused POST '/mcp' of 127.0.0.1: 400 ") and len(lines) == 4
-    assert lines[3].startswith("refused (-32602: ") and " of ada in 0." in lines[3]
+    assert lines[3].startswith("refused (-32602: ") and " of 'ada' in 0." in lines[3]

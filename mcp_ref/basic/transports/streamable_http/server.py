@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mcp_ref import messages
 from mcp_ref.basic.batching import wants_answer
-from mcp_ref.basic.lifecycle import weigh_introduction
+from mcp_ref.basic.lifecycle import MAX_INTRODUCTION
 from mcp_ref.basic.subscriptions import LISTEN
 from mcp_ref.basic.transports.sse import CONTENT_TYPE
 from mcp_ref.basic.transports.streamable_http.cors import for_page
@@ -65,6 +65,7 @@ from mcp_ref.errors import (
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply, HttpRequest, Places
+from mcp_ref.machinery.json_text import weigh_up_to
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, Revision
 
 if TYPE_CHECKING:
@@ -353,7 +354,7 @@ class SessionEra:
 
     def _post_initialize(self, exchange: Exchange) -> None:
         """A new session, whose id goes with the answer; one that is refused leaves nothing behind."""
-        client, weight = exchange.request.peer, weigh_introduction(exchange.message.get("params"))
+        client, weight = exchange.request.peer, weigh_up_to(MAX_INTRODUCTION, exchange.message.get("params"))
         session = HttpSession(exchange.tap, exchange.identity, client, self._options.session_prefix)
         self._take(self._places, client, 1, exchange.identity)
         try:
