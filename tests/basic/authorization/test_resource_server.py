@@ -87,7 +87,7 @@ def test_a_token_that_does_not_count_is_told_as_one_that_is_unknown(changed: Any
     ],
 )
 def test_only_the_log_says_why_a_token_was_refused(token: str, reason: str, caplog: Any) -> None:
-    caplog.set_level("INFO", "mcp_ref")
+    caplog.set_level("INFO", "mcp_ref.basic.authorization")
     tokens = {
         "ada": principal(),
         "late": principal(expires=1.0),
