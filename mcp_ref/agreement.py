@@ -105,6 +105,7 @@ class Terms:
         takes_requests: whether this side answers requests: in the stateless era a client does not.
         sent, notified, received: the rules, by method, of the requests and the notifications that this side sends, and
             of what it receives; to look one up raises as `sending` and `receiving` do.
+        undeclared: what an error says of a capability that the other side has not.
 
     Threads: any; the caches hold values that are equal whoever computed them.
     """
@@ -124,6 +125,7 @@ class Terms:
         self.envelope = dict(envelope or ())
         self._rows, self._kinds = rows, kinds or {}
         self.takes_requests = role == "server" or revision.servers_send_requests
+        self.undeclared = "was not declared"
         self.sent = _Rules(partial(self.sending, "request"))
         self.notified = _Rules(partial(self.sending, "notification"))
         self.received = _Rules(self.receiving)
@@ -148,7 +150,7 @@ class Terms:
         missing = self._undeclared(row, self.remote)
         if missing is not None and not undeclared:
             hint = PROTOCOL_HINTS.get(missing, "")
-            raise LocalProtocolError(f"{name} needs the capability {missing}, which was not declared{hint}")
+            raise LocalProtocolError(f"{name} needs the capability {missing}, which {self.undeclared}{hint}")
         return Rule(
             None if row.result is None else _result_check(row, revision, self._kinds),
             projector(row.params, revision, replies=False) if row.params else None,

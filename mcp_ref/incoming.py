@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from mcp_ref import messages
 from mcp_ref.basic.transports.transport import Inbox
 from mcp_ref.errors import HttpStatusError, InternalError, LocalProtocolError, McpError, TransportClosed
+from mcp_ref.machinery.complaints import outcome
 from mcp_ref.machinery.deadline import Cancel, Deadline, holding
 from mcp_ref.messages import JsonObject
 
@@ -70,7 +72,7 @@ class Incoming(Cancel):
     Threads: any.
     """
 
-    __slots__ = ("_ended", "_gone", "_writing", "id", "inputs", "method", "params", "reply", "state")
+    __slots__ = ("_began", "_ended", "_gone", "_writing", "id", "inputs", "method", "params", "reply", "state")
 
     def __init__(
         self,
@@ -87,7 +89,7 @@ class Incoming(Cancel):
         self.state: Any = None
         self._gone = gone
         self._writing = threading.Lock()  # guards _ended, and is held for the write that belongs to it
-        self._ended = False
+        self._ended, self._began = False, time.monotonic()
 
     # -- who asks
 
@@ -166,6 +168,9 @@ class Incoming(Cancel):
                 log.debug("could not answer %s: %s", self.method, problem)
                 self.cancel("its answer could not be sent")
             self._ended = True
+        if log.isEnabledFor(logging.INFO):
+            named = self.params.get("name", self.params.get("uri"))
+            log.info("%s", outcome(answer, self.method, named, self.reply.principal, time.monotonic() - self._began))
 
     def drop(self) -> None:
         """Tell whoever waits for the answer, such as a batch or a POST, that none will come."""

@@ -166,6 +166,10 @@ def negotiate(requested: str, supported: Sequence[Revision]) -> Revision:
     return next((revision for revision in supported if revision.name == requested), supported[-1])
 
 
+MAX_INTRODUCTION: Final = 64 * 1024
+"""Bytes that the params of `initialize` may take: a server keeps `clientInfo` and `capabilities` with the session."""
+
+
 def initialize_params(introduction: Introduction, asked: Revision) -> JsonObject:
     """The params of `initialize`, in the shape that they have in the revision that is asked for."""
     # MUST: the client sends a `protocolVersion` that it supports, which SHOULD be its latest

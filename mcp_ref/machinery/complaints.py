@@ -1,11 +1,14 @@
 """Complaints: warnings that a peer can cause, so that it cannot fill a log with them.
 
-Contract: the first of a kind is a warning; any more are debugging, and have their number.
+Contract: the first of a kind is a warning; any more are debugging, and have their number. `outcome` is the line on a
+request, in which what a peer chose is quoted.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 
 class Complaints:
@@ -22,3 +25,11 @@ class Complaints:
             self._log.warning(text, *args)
         else:
             self._log.debug(f"{text} (number %d)", *args, count)
+
+
+def outcome(answer: Mapping[str, Any], method: str, named: object, who: object, seconds: float) -> str:
+    """A line for the log on one request: how it was answered, for whom, and in what time."""
+    error = answer.get("error")
+    how = f"refused ({error['code']}: {error['message']!a:.200})" if error else "answered"
+    whom, what = "" if who is None else f" of {str(who)!a:.100}", "" if named is None else f" {named!a:.100}"
+    return f"{how}{whom} in {seconds:.3f} s: {method}{what}"

@@ -550,7 +550,8 @@ def _explained(problem: BaseException, call: HttpCall, doing: str) -> tuple[McpE
             break
         problem = inner
     text = _without_query(problem)
-    cause = problem if text == str(problem) else None
+    # A refused connection has no more to say than the text below.
+    cause = problem if text == str(problem) and not isinstance(problem, ConnectionRefusedError) else None
     if call.reason is not None:
         return call.reason, cause
     try:

@@ -104,9 +104,12 @@ class HttpRefusal(Exception):
 
     Args:
         status: the HTTP status.
-        message: said in the body, as the message of a JSON-RPC error without `id`.
+        message: said in the body, as the message of a JSON-RPC error.
         code: the JSON-RPC error code in the body.
         headers: more headers of the answer, such as Allow or WWW-Authenticate.
+
+    Attributes:
+        request_id: the `id` of that error; None: it has none.
     """
 
     def __init__(
@@ -115,6 +118,7 @@ class HttpRefusal(Exception):
         super().__init__(message)
         self.status, self.message, self.code = status, message, code
         self.headers = dict(headers or {})
+        self.request_id: str | int | None = None
 
 
 TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"

@@ -32,6 +32,7 @@ from http import HTTPStatus
 from http.client import responses
 from typing import Any, NamedTuple
 
+from mcp_ref.machinery.chunked import check_coding, read_chunked
 from mcp_ref.machinery.deadline import Deadline, has_ended
 from mcp_ref.machinery.http_exchange import (
     SMALL_BODY,
@@ -71,7 +72,7 @@ class Head(NamedTuple):
         repeated: the headers that came more than once.
         chunks: whether the client understands an answer in chunks.
         keep: whether another request may follow on the connection.
-        length: bytes of body that follow.
+        length: bytes of body that follow; None: they come in chunks.
         asks: whether the client waits to be asked for the body.
     """
 
@@ -81,7 +82,7 @@ class Head(NamedTuple):
     repeated: frozenset[str]
     chunks: bool
     keep: bool
-    length: int
+    length: int | None
     asks: bool
 
 
@@ -91,8 +92,8 @@ def read_head(readline: Callable[[int], bytes]) -> Head | None:
     Args:
         readline: reads a line of at most so many bytes.
 
-    Raises: HttpRefusal: 400, 411 (a body in chunks), 431 (too long a head), 505 (not HTTP/1). Nothing more can be read
-        from the connection then.
+    Raises: HttpRefusal: 400, 431 (too long a head), 501 (another coding than chunks), 505 (not HTTP/1). Nothing more
+        can be read from the connection then.
     """
     # 1. The lines, up to the empty one.
     lines: list[str] = []
@@ -136,13 +137,18 @@ def read_head(readline: Callable[[int], bytes]) -> Head | None:
     options = {option.strip() for option in headers.get("connection", "").lower().split(",")}
     keep = modern and "close" not in options
     asks = modern and headers.get("expect", "").lower() == "100-continue"
-    # 5. The length of the body: one number, said once.
-    if "transfer-encoding" in headers:
-        raise HttpRefusal(411, "Length required")
-    length = headers.get("content-length", "0")
-    if not (length.isascii() and length.isdigit()) or len(length) > 18:
-        raise HttpRefusal(400, "Content-Length must be one number")
-    return Head(method, target, headers, frozenset(repeated), modern, keep, int(length), asks and int(length) > 0)
+    # 5. The length of the body: one number, said once; or chunks, which HTTP/1.0 does not have.
+    size: int | None = None
+    if (coding := headers.get("transfer-encoding")) is not None:
+        check_coding(coding, headers.get("content-length"))
+        if not modern:
+            raise HttpRefusal(400, "HTTP/1.0 has no chunks")
+    else:
+        length = headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()) or len(length) > 18:
+            raise HttpRefusal(400, "Content-Length must be one number")
+        size = int(length)
+    return Head(method, target, headers, frozenset(repeated), modern, keep, size, asks and size != 0)
 
 
 def write_head(status: int, *headers: Mapping[str, str]) -> bytes:
@@ -356,7 +362,7 @@ class _Connection(http.server.BaseHTTPRequestHandler):
             return None
         self.reading_since, self.keep = float("inf"), head.keep
         reply = _SocketReply(self, head)
-        content, gone = reply.read_body if head.length else b"", partial(has_hung_up, self.socket)
+        content, gone = b"" if head.length == 0 else reply.read_body, partial(has_hung_up, self.socket)
         path, _, query = head.target.partition("?")
         request = HttpRequest(
             head.method, path, head.headers, content, gone, self.client, query, head.repeated, self.remembered
@@ -410,32 +416,42 @@ class _SocketReply:
 
     Attributes:
         begun, ended: how far the answer is.
-        unread: bytes of the body that are still to be read.
+        unread: bytes of the body that are still to be read; of one in chunks that is not known, and more than any.
         room: bytes that it has taken of the room that bodies share.
     """
 
     def __init__(self, connection: _Connection, head: Head) -> None:
         self._connection, self._head = connection, head
         self.begun = self.ended = False
-        self.unread, self.room = head.length, 0
+        self.unread, self.room = sys.maxsize if head.length is None else head.length, 0
 
     def read_body(self) -> bytes:
         """See `HttpRequest.body`."""
-        connection, length = self._connection, self.unread
-        limits = connection.owner.limits
-        if length > limits.max_message:
-            raise HttpRefusal(413, "Content too large")
-        if length > SMALL_BODY and not self.room:
-            connection.owner.room.take(connection.client, length)
-            self.room = length
+        connection, length = self._connection, self._head.length
+        most = connection.owner.limits.max_message
+        if length is not None:
+            if length > most:
+                raise HttpRefusal(413, "Content too large")
+            if length > SMALL_BODY:
+                self._take_room(length)
         if self._head.asks:
             connection.put(b"HTTP/1.1 100 Continue\r\n\r\n")
+        # Once for the whole body, so that chunks do not renew it.
         connection.reading_since = time.monotonic()
-        body = connection.rfile.read(length)
-        if len(body) < length:
+        if length is None:
+            # It doubles what it takes: a body of small chunks does not ask for room at each of them.
+            body = read_chunked(connection.rfile, most, lambda size: self._take_room(size, min(2 * size, most)))
+        elif len(body := connection.rfile.read(length)) < length:
             raise ConnectionError("the client has hung up in mid-body")
         self.unread, connection.reading_since = 0, float("inf")
         return body
+
+    def _take_room(self, size: int, wanted: int = 0) -> None:
+        """Have room for a body of `size` bytes; where that is not so yet, take it for `wanted`."""
+        if size > max(SMALL_BODY, self.room):
+            more = max(size, wanted) - self.room
+            self._connection.owner.room.take(self._connection.client, more)
+            self.room += more
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Write a whole answer, with its length."""

@@ -55,6 +55,14 @@ def weigh(value: object) -> int:
     return sys.getsizeof(text) + 100 * _values(_without_strings(text)[0])
 
 
+def weigh_up_to(most: int, value: object) -> int:
+    """The weight of a value; of one that is heavier than `most`, or nested too deeply, `most + 1`."""
+    try:
+        return min(weigh(value), most + 1)
+    except RecursionError:
+        return most + 1
+
+
 def _without_strings(text: str) -> tuple[str, int]:
     return _STRING.subn("", text.replace("\\\\", "").replace('\\"', ""), 2 * MAX_VALUES)
 

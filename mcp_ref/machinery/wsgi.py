@@ -24,6 +24,7 @@ from http import HTTPStatus
 from typing import Any
 
 from mcp_ref.machinery import http_exchange
+from mcp_ref.machinery.chunked import check_coding, read_chunked
 from mcp_ref.machinery.http_exchange import Endpoint, HttpLimits, HttpRefusal, HttpRequest
 
 log = logging.getLogger(__name__)
@@ -79,18 +80,21 @@ class WsgiFront:
 
 def _read_body(environ: Environ, most: int) -> bytes:
     """See `HttpRequest.body`."""
+    stream, said = environ["wsgi.input"], environ.get("CONTENT_LENGTH") or None
     try:
-        if said := environ.get("CONTENT_LENGTH"):
+        if "HTTP_TRANSFER_ENCODING" in environ and not environ.get("wsgi.input_terminated"):
+            # Not every server reads the chunks.
+            check_coding(environ["HTTP_TRANSFER_ENCODING"], said)
+            return read_chunked(stream, most)
+        if said:
             if (size := int(said)) < 0:
                 raise ValueError("negative")
-        elif not environ.get("wsgi.input_terminated") and "HTTP_TRANSFER_ENCODING" in environ:
-            raise HttpRefusal(411, "Length required")
         else:
             # Where the server reads the chunks, it knows where they end.
             size = most + 1 if environ.get("wsgi.input_terminated") else 0
         if size > most and said:
             raise HttpRefusal(413, "Content too large")
-        body: bytes = environ["wsgi.input"].read(size) if size > 0 else b""
+        body: bytes = stream.read(size) if size > 0 else b""
     except (OSError, HttpRefusal):
         raise
     except Exception as problem:

@@ -10,8 +10,8 @@ What passes is noted before it is written, for the answer could be noted first o
 bytes. They are parsed and judged after they have passed. End of input, exit codes, signals and hang-ups pass as well,
 and nothing here has a time limit of its own, but for clients over HTTP that neither ask nor read for a minute.
 
-Over HTTP a client meets the server that ours is (machinery/http_server), with its limits and its strictness: a request
-whose body comes in chunks gets 411. Of a reply, an event stream passes as it arrives, and anything else at its end.
+Over HTTP a client meets the server that ours is (machinery/http_server), with its limits and its strictness. A body
+that comes in chunks goes on with a length. Of a reply, an event stream passes as it arrives, and the rest at its end.
 The server's origin is replaced by the proxy's in what would lead a client past it: headers, such as where a redirect
 leads and where the metadata is, the event `endpoint`, and all that is said about authorization. There it is put back
 into what the client asks, so that a token is for the server. Interim responses (1xx) end here.

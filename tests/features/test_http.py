@@ -5,6 +5,7 @@ The stateless era has neither sessions nor streams that are resumed: test_losses
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -53,6 +54,23 @@ def end_session(client: Client) -> None:
     transport: Any = client.session.transport
     headers = {"Mcp-Session-Id": transport.session_id, "MCP-Protocol-Version": str(client.revision)}
     assert requests.delete(transport._url, headers=headers, timeout=PATIENCE).status_code == 200
+
+
+def test_a_client_whose_bodies_come_in_chunks_is_served() -> None:
+    """The official SDK for C# sends each of its messages so."""
+    _, http = serving()
+    headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    with http, requests.Session() as session:
+        for number, (method, asked) in enumerate(
+            [("initialize", params), ("notifications/initialized", {}), ("tools/call", {"name": "hello"})]
+        ):
+            message = {"jsonrpc": "2.0", "method": method, "params": asked}
+            body = json.dumps(message if "notifications" in method else message | {"id": number}).encode()
+            answer = session.post(http.url, data=iter([body[:1], body[1:]]), headers=headers, timeout=PATIENCE)
+            assert answer.status_code in (200, 202), answer.text
+            headers.setdefault("Mcp-Session-Id", answer.headers.get("Mcp-Session-Id", ""))
+        assert "hello" in answer.text
 
 
 # -- announcements ------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import json
 import resource
 import socket
@@ -20,7 +21,8 @@ import pytest
 from mcp_ref import Client, Command, Context, HttpLimits, HttpRefusal, HttpRequest, Server, Url, messages
 from mcp_ref.basic.authorization.metadata import MAX_HEADER
 from mcp_ref.basic.authorization.resource_server import Protection
-from mcp_ref.basic.transports.streamable_http.server import MAX_ENDED
+from mcp_ref.basic.lifecycle import MAX_INTRODUCTION
+from mcp_ref.basic.transports.streamable_http.server import MAX_ENDED, MAX_INTRODUCTIONS
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.errors import McpError, ParseError, RemoteProtocolError, TransportClosed
 from mcp_ref.machinery import json_schema, json_text
@@ -31,6 +33,7 @@ from tests.basic.transports.streamable_http.raw import Wire, opened, post, reque
 from tests.basic.transports.streamable_http.replies import BOTH, PATIENCE, Front
 from tests.basic.transports.streamable_http.scripted import ScriptedServer, head, then
 from tests.slow import slow_but
+from tests.wire import to_server
 
 MB = 1 << 20
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -236,6 +239,70 @@ def test_one_session_too_many_takes_the_place_of_the_longest_idle(server: Server
         assert front.ask("POST", PING, mcp_session_id=ids[1]).status == 200
         assert front.ask("DELETE", mcp_session_id=ids[1]).status == 200
         thread.join(PATIENCE)
+
+
+def introducing(capabilities: Any, info: Any = INFO) -> Any:
+    return {**INITIALIZE, "params": {**OPENING, "capabilities": capabilities, "clientInfo": info}}
+
+
+SPARE = MAX_INTRODUCTION - json_text.weigh(introducing({"experimental": {"x": {"a": ""}}})["params"])
+
+
+@pytest.mark.parametrize("where", ["http", "memory"])
+def test_an_introduction_has_so_many_bytes(server: Server, where: str) -> None:
+    long = {"name": "c", "version": "1", "description": "x" * MAX_INTRODUCTION}
+    deep: Any = {}
+    for _ in range(900):
+        deep = {"a": deep}
+    for message, allowed in [
+        (introducing({"experimental": {"x": {"a": "b" * SPARE}}}), True),
+        (introducing({"experimental": {"x": {"a": "b" * (SPARE + 1)}}}), False),
+        (introducing({"unknown": [[]] * 1000}), False),  # whose text is short, and its values are not
+        (introducing({"experimental": {"x": deep}}), False),
+        (introducing({}, long), False),
+        (introducing({}), True),
+    ]:
+        if where == "memory":
+            with to_server(server) as wire:
+                wire.send(message)
+                answer = wire.receive()
+        else:
+            with Front(server) as front:
+                answer = front.ask("POST", message, mcp_session_id=None, mcp_protocol_version=None).json
+                assert len(front.endpoint.sessions._open) == allowed
+                if not allowed:
+                    assert not front.endpoint.sessions._room._taken and not front.endpoint.sessions._places._taken
+        assert ("result" in answer) == allowed, answer
+        assert allowed or answer["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize("kind", ["text", "values", "wide"])
+def test_a_thousand_sessions_with_the_largest_introductions_stay_within_one_bound(server: Server, kind: str) -> None:
+    largest: Any = {
+        "text": {"x": {"a": "b" * SPARE}},
+        "values": {"x": {"a": [{"a": 1}] * 300}},
+        "wide": {"x": {"a": "\U0001f600" + "b" * (SPARE // 4 - 100)}},
+    }[kind]
+    message = introducing({"experimental": largest})
+    assert MAX_INTRODUCTION * 0.8 < json_text.weigh(message["params"]) <= MAX_INTRODUCTION
+    with Front(server) as front:
+        front.ask("POST", INITIALIZE, mcp_session_id=None, mcp_protocol_version=None)
+        tracemalloc.start()
+        try:
+            for _ in range(1000):
+                assert front.ask("POST", message, mcp_session_id=None, mcp_protocol_version=None).status == 200
+            gc.collect()  # those that made room
+            # What a session takes besides is small.
+            assert tracemalloc.get_traced_memory()[0] < MAX_INTRODUCTIONS // 2 + 8 * MB
+        finally:
+            tracemalloc.stop()
+        sessions = front.endpoint.sessions
+        assert 100 < len(sessions._open) < 1000 and sessions._room._taken <= MAX_INTRODUCTIONS // 2
+        # Others are served, as long as there is room, and by those who go.
+        front.address = "127.0.0.2"
+        assert front.ask("POST", message, mcp_session_id=None, mcp_protocol_version=None).status == 200
+        front.endpoint.close()
+        assert not sessions._room._taken
 
 
 def test_sessions_that_are_in_use_make_no_room(server: Server) -> None:

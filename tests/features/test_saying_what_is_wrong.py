@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from datetime import datetime
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from mcp_ref import (
     Client,
     Command,
     Context,
+    HttpStatusError,
     LocalProtocolError,
     RemoteProtocolError,
     RequestTimeout,
@@ -29,6 +31,7 @@ from mcp_ref import (
 )
 from tests.features.conftest import until
 from tests.slow import slow_but
+from tests.support.machine import free_port
 
 CALLS: list[tuple[str, tuple[Any, ...]]] = [
     ("call_tool", ("echo",)),
@@ -311,3 +314,43 @@ def test_a_handler_that_asks_something_new_each_time_is_told_as_the_cause(caplog
         with pytest.raises(RemoteProtocolError, match="asked for input 10 times; is each question a new one"):
             client.call_tool("t")
     assert "differs from the question in the round before" in caplog.text
+
+
+# -- over HTTP ----------------------------------------------------------------------------------------------------
+
+
+def test_the_oldest_revision_at_the_url_of_a_later_one_is_told_why_it_has_no_stream() -> None:
+    with Server("s").serve_http() as http, pytest.raises(HttpStatusError) as caught:
+        Client(http.url, revision="2024-11-05").connect()
+    assert "event stream of 2024-11-05, which later revisions have not, with HTTP status 400" in str(caught.value)
+
+
+def test_a_question_without_sessions_says_that_nobody_can_declare() -> None:
+    problems: list[str] = []
+    server = Server("s")
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        try:
+            ctx.elicit("Which?", {"type": "object", "properties": {}})
+        except LocalProtocolError as problem:
+            problems.append(str(problem))
+        return "asked"
+
+    with server.serve_http(sessions=False) as http:
+        with Client(http.url, revision="2025-11-25", elicit=lambda params: {"action": "decline"}) as client:
+            client.call_tool("ask")
+    assert problems == [
+        "elicitation/create needs the capability client.elicitation, which no client of 2025-11-25 can declare without"
+        " sessions (sessions=False)"
+    ]
+    # With sessions it is the client that has not.
+    with server.serve_http() as http, Client(http.url, revision="2025-11-25") as client:
+        client.call_tool("ask")
+    assert problems[1].endswith("client.elicitation, which was not declared")
+
+
+def test_a_refused_connection_is_told_in_one_traceback() -> None:
+    with pytest.raises(TransportClosed, match="Connection refused") as caught:
+        Client(f"http://127.0.0.1:{free_port()}/mcp").connect()
+    assert "direct cause" not in "".join(traceback.format_exception(caught.value))

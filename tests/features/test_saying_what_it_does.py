@@ -266,11 +266,13 @@ def test_a_refused_host_or_origin_names_itself_and_its_option_and_is_logged(
         answer = connection.getresponse()
         said = answer.read().decode()
         connection.close()
-    logged = [record.getMessage() for record in caplog.records if "not allowed" in record.getMessage()]
+    told = [record for record in caplog.records if "not allowed" in record.getMessage()]
+    # Beside the line that each refusal has.
+    logged = [record.getMessage() for record in told if not record.getMessage().startswith("refused ")]
     assert (answer.status, len(logged)) == (403, 1)
-    for told in (said, *logged):
-        assert f"{field} not allowed (evil.example)" in told
-        assert f"{option}=[...]" in told
+    for line in (said, *logged):
+        assert f"{field} not allowed (evil.example)" in line
+        assert f"{option}=[...]" in line
 
 
 # -- reprs

@@ -147,8 +147,6 @@ def test_a_path_counts_from_the_mount_or_from_the_root(mounted_at: str, below: s
         ({"HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input_terminated": True}, 200, b"x" * 99),
         # waitress: and says how many bytes they were
         ({"CONTENT_LENGTH": "99", "wsgi.input_terminated": True}, 200, b"x" * 99),
-        # wsgiref: it does not read them
-        ({"HTTP_TRANSFER_ENCODING": "chunked"}, 411, b""),
         ({}, 200, b""),
         ({"CONTENT_LENGTH": ""}, 200, b""),
         ({"CONTENT_LENGTH": "5"}, 200, b"xxxxx"),
@@ -160,6 +158,13 @@ def test_a_path_counts_from_the_mount_or_from_the_root(mounted_at: str, below: s
 def test_a_body_comes_as_each_server_passes_it(environ: dict[str, Any], status: int, body: bytes) -> None:
     asked = Asked(echo, HttpLimits(max_message=100), body=b"x" * 99, **environ)
     assert (int(asked.status[:3]), asked.body) == (status, body)
+
+
+def test_chunks_are_read_where_the_server_leaves_them() -> None:
+    asked = Asked(
+        echo, checked=True, body=b"3\r\nabc\r\n2;x\r\nde\r\n0\r\nA: b\r\n\r\n", HTTP_TRANSFER_ENCODING="chunked"
+    )
+    assert (asked.status, asked.body) == ("200 OK", b"abcde")
 
 
 def test_a_body_in_chunks_is_read_to_its_limit_and_no_further() -> None:

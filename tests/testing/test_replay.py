@@ -144,6 +144,15 @@ def test_a_replay_answers_over_http_too(trace: Path, revision: str) -> None:
     assert (replay.mismatches, replay.unused) == ([], [])
 
 
+def test_a_replay_over_http_reads_a_body_in_chunks(trace: Path) -> None:
+    record(trace, "2026-07-28")
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    body = json.dumps(message).encode()
+    with served(Replay(trace)) as url:
+        answer = requests.post(url, data=iter([body[:1], body[1:]]), timeout=5)
+    assert (answer.json()["id"], "tools" in answer.json()["result"]) == (1, True)
+
+
 @contextmanager
 def served(replay: Replay) -> Iterator[str]:
     service = ReplayService(replay)

@@ -355,6 +355,17 @@ def test_bodies_pass_byte_for_byte_in_every_framing(how: str, kind: str, bodies:
         }  # fmt: skip
 
 
+def test_a_request_in_chunks_passes_as_one_with_a_length() -> None:
+    with proxied(echo) as (upstream, proxy, seen):
+        for parts in ([b'{"a"', b": 1}"], [b""]):
+            reply = requests.post(proxy.url, data=iter(parts), headers={"X-How": "length"}, timeout=PATIENCE)
+            assert (reply.content, upstream.requests[-1][2]) == (b"".join(parts), b"".join(parts))
+        assert "transfer-encoding" not in {name.lower() for name, _ in upstream.requests[0][1]}
+        assert raw(proxy, b"Transfer-Encoding: chunked", b"x\r\n").startswith(b"HTTP/1.1 400 ")
+        assert len(upstream.requests) == 2
+    assert seen[0].message == {"a": 1}
+
+
 def test_a_body_that_is_too_long_is_refused_before_it_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_ref.trace.between._LIMITS", HttpLimits(max_message=1000))
     with proxied(echo) as (upstream, proxy, seen):

@@ -587,7 +587,8 @@ class OAuth(Grant):
         visit: is given the URL that the user must visit; None: `open_browser`. It may return the URL that the browser
             came back to. Otherwise a listener at the redirect URI waits for it.
         store: keeps tokens and registrations; None: in memory. A `FileStore` keeps them for the next start.
-        issuer: the only authorization server that is accepted.
+        issuer: the only authorization server that is accepted, as its own metadata writes it; a server may name it with
+            another slash at its end.
         timeout: seconds that the user has to log in.
         dpop: whether tokens must be bound to a key, which is kept in `store`, so that nobody else can use them. A
             draft; it needs the extra `auth`.

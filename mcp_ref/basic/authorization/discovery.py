@@ -139,7 +139,9 @@ def _named(
     issuers = resource.get("authorization_servers") or []
     if not issuers:
         raise AuthorizationError(f"{_RESOURCE}: {shown(place)} has no authorization_servers")
-    issuer = next((each for each in preferred if each in issuers), issuers[0])
+    # Some servers write it with a slash at its end, which its own metadata has not: the user may say which is right.
+    named = {each.rstrip("/") for each in issuers}
+    issuer = next((each for each in preferred if each.rstrip("/") in named), issuers[0])
     if urlsplit(usable("the issuer", issuer, place)).query:
         raise AuthorizationError(f"the issuer {shown(issuer)} has a query")
     # 3. What does it say of itself?
@@ -167,7 +169,8 @@ def issuer_metadata(
             # (basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery)
             if metadata["issuer"] == issuer:
                 return metadata
-            raise AuthorizationError(
-                f"{_SERVER}: {shown(address)} is of another issuer: {shown(metadata['issuer'])}, not {shown(issuer)}"
-            )
+            alike = metadata["issuer"].rstrip("/") == issuer.rstrip("/")
+            hint = f"; if you trust it, name it: issuer={metadata['issuer']!a}" if alike else ""
+            told = f"is of another issuer: {shown(metadata['issuer'])}, not {shown(issuer)}{hint}"
+            raise AuthorizationError(f"{_SERVER}: {shown(address)} {told}")
     raise AuthorizationError(f"{_SERVER} is missing: {shown(issuer)} has none")

@@ -20,7 +20,7 @@ from typing import Any, Final, Unpack
 
 from mcp_ref.basic.authorization.client import Grant, GrantOptions, Job
 from mcp_ref.basic.authorization.discovery import Discovered
-from mcp_ref.basic.authorization.fetching import shown
+from mcp_ref.basic.authorization.fetching import refuses, shown
 from mcp_ref.basic.authorization.flow import Token, request_token
 from mcp_ref.basic.authorization.registration import Registered, prove, refused
 from mcp_ref.errors import AuthorizationError
@@ -110,7 +110,7 @@ class EnterpriseManaged(Grant):
         # MUST: ask over https alone
         # (extensions/enterprise-managed-authorization#73-transport-security-and-endpoint-authentication)
         reply, answer = job.fetcher.post(_EXCHANGE, self._endpoint, self._endpoint, form, headers=headers)
-        if reply.status != 200:
+        if refuses(reply, answer):
             raise refused(_EXCHANGE, self._endpoint, reply.status, answer, form, self._idp)
         grant = answer.get("access_token")
         if answer.get("issued_token_type") != ID_JAG or not isinstance(grant, str):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlencode, urlsplit
@@ -38,6 +39,9 @@ _SHOWN: Final = (
     "token_endpoint_auth_method", "token_type",
 )  # fmt: skip
 """The parameters whose values a trace shows. All others may be secret."""
+
+_SECRET: Final = re.compile(r"""((?:token|secret|password|code|assertion)["']?\s*[:=]\s*["']?)[^\s"'&,;<>]+""", re.I)
+_LONG_WORD: Final = re.compile(r"[\w.~+-]{16,}")
 
 Note = Callable[[Literal["send", "receive"], Mapping[str, Any]], None]
 """Tells a trace what is sent or received: `note("send", facts)`."""
@@ -68,7 +72,10 @@ class Fetcher:
             return None
         if reply.status != 200:
             raise AuthorizationError(f"{what}: {shown(url)} answered with HTTP status {reply.status}")
-        return _json(what, url, reply)
+        try:
+            return _json(reply)
+        except ValueError as problem:
+            raise AuthorizationError(f"{what}: {shown(url)} {problem}") from None
 
     def post(
         self,
@@ -79,17 +86,18 @@ class Fetcher:
         document: JsonObject | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> tuple[Fetched, JsonObject]:
-        """Send a form, or JSON. Returns the reply, whatever its status, and its JSON object (empty: it has none)."""
+        """Send a form, or JSON. Returns the reply, whatever its status, and its JSON object.
+
+        Instead of what is not one, it has an `error_description` of ours, which says how the body begins.
+        """
         body = messages.encode(document) if document is not None else urlencode(form or {}).encode()
         kind = FORM if document is None else "application/json"
         sent = {"Accept": "application/json", "Content-Type": kind, **(headers or {})}
         reply = self._send(what, url, named_by, "POST", sent, body, document or form or {})
         try:
-            return reply, _json(what, url, reply)
-        except AuthorizationError:
-            if reply.status < 300:
-                raise
-            return reply, {}
+            return reply, _json(reply)
+        except ValueError as problem:
+            return reply, {"error_description": f"it {problem}{_start_of(reply.body)}"}
 
     def _send(
         self,
@@ -123,8 +131,16 @@ class Fetcher:
         return reply
 
 
-def _json(what: str, url: str, reply: Fetched) -> JsonObject:
-    """The JSON object of a reply, without members that are null. None may occur twice: that could be read two ways."""
+def refuses(reply: Fetched, answer: JsonObject) -> bool:
+    """Whether an answer is a refusal: some servers refuse with status 200."""
+    return reply.status not in (200, 201) or not answer.keys().isdisjoint(("error", "error_description"))
+
+
+def _json(reply: Fetched) -> JsonObject:
+    """The JSON object of a reply, without members that are null. None may occur twice: that could be read two ways.
+
+    Raises: ValueError, whose text says what it did not do.
+    """
 
     def once(pairs: list[tuple[str, Any]]) -> JsonObject:
         if len(found := dict(pairs)) < len(pairs):
@@ -136,10 +152,16 @@ def _json(what: str, url: str, reply: Fetched) -> JsonObject:
         found = json.loads(reply.body, object_pairs_hook=once)
         json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair could not be sent on
     except (Refusal, ValueError) as problem:
-        raise AuthorizationError(f"{what}: {shown(url)} did not answer with JSON: {problem}") from None
+        raise ValueError(f"did not answer with JSON: {problem}") from None
     if not isinstance(found, dict):
-        raise AuthorizationError(f"{what}: {shown(url)} did not answer with a JSON object")
+        raise ValueError("did not answer with a JSON object")
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _start_of(body: bytes) -> str:
+    """How a body begins, to be added to a message; without what may be secret: a value by its name, or a long word."""
+    text = _SECRET.sub(r"\1[...]", " ".join(body[:1000].decode("utf-8", "replace").split()))
+    return f", but with {_LONG_WORD.sub('[...]', text)[:120]}" if text else ""
 
 
 def without_secrets(said: Any) -> JsonObject:

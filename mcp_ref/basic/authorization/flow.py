@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 from mcp_ref.basic.authorization.discovery import Discovered
 from mcp_ref.basic.authorization.dpop import USE_NONCE, Prover
-from mcp_ref.basic.authorization.fetching import Fetcher, shown, usable
+from mcp_ref.basic.authorization.fetching import Fetcher, refuses, shown, usable
 from mcp_ref.basic.authorization.metadata import s256, scopes_in
 from mcp_ref.basic.authorization.registration import Registered, prove, refused
 from mcp_ref.errors import AuthorizationError
@@ -236,7 +236,7 @@ def request_token(
         wants_nonce = reply.status == 400 and answer.get("error") == USE_NONCE
         if last or not wants_nonce or prover is None or not prover.learn_nonce(endpoint, reply.headers):
             break
-    if reply.status != 200:
+    if refuses(reply, answer):
         raise refused(_TOKENS, endpoint, reply.status, answer, form, client)
     # What was answered must be a token that can be sent, of the kind that was asked for.
     wanted = "Bearer" if prover is None else "DPoP"

@@ -20,7 +20,7 @@ from typing import Any, Final, NotRequired, TypedDict
 from urllib.parse import unquote_plus, urlsplit
 
 from mcp_ref.basic.authorization.discovery import Discovered
-from mcp_ref.basic.authorization.fetching import Fetcher, checked, secrets_in, shown
+from mcp_ref.basic.authorization.fetching import Fetcher, checked, refuses, secrets_in, shown
 from mcp_ref.basic.authorization.metadata import basic_credentials
 from mcp_ref.deprecated import warn_deprecated
 from mcp_ref.errors import AuthorizationError
@@ -113,7 +113,7 @@ def register(fetcher: Fetcher, found: Discovered, name: str, redirect_uri: str, 
     wanted = _about(name, redirect_uri) | ({"scope": " ".join(scopes)} if scopes else {})
     wanted |= {"token_endpoint_auth_method": usable[0]} if usable else {}
     reply, answer = fetcher.post(_ENDPOINT, endpoint, found.issuer, document=wanted)
-    if reply.status not in (200, 201):
+    if refuses(reply, answer):
         code = answer.get("error")
         # MUST: handle a registration that is refused because of its redirect URI; SHOULD: say why it is
         # (basic/authorization/client-registration#application-type-and-redirect-uri-constraints)

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from mcp_ref.basic.authorization.discovery import issuer_metadata
-from mcp_ref.basic.authorization.fetching import Fetcher, usable
+from mcp_ref.basic.authorization.fetching import Fetcher, refuses, usable
 from mcp_ref.basic.authorization.metadata import basic_credentials
 from mcp_ref.basic.authorization.resource_server import RETRY_AFTER, Principal
 from mcp_ref.errors import AuthorizationError
@@ -210,7 +210,7 @@ class Introspection(_Verifier):
     def _verify(self, token: str) -> Principal:
         form = {"token": token, "token_type_hint": "access_token"}
         reply, claims = _ANYWHERE.post("the introspection", self._url, self._url, form, headers=self._credentials)
-        if reply.status != 200:
+        if refuses(reply, claims):
             raise AuthorizationError(f"the authorization server does not let this server ask: status {reply.status}")
         starts = claims.get("nbf", 0)
         if claims.get("active") is not True or claims.get("iss", self._issuer) != self._issuer:

@@ -23,8 +23,9 @@ from urllib.parse import parse_qs
 from mcp_ref import messages
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, Event, encode_event
 from mcp_ref.basic.transports.streamable_http.client import HttpOptions, HttpTransport, checked_url
+from mcp_ref.basic.transports.streamable_http.cors import for_page
 from mcp_ref.basic.transports.streamable_http.headers import check_accept, check_content_type, check_host_and_origin
-from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, answering, expiry
+from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, answering, check_scopes, expiry
 from mcp_ref.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, Asked, EventStream
 from mcp_ref.basic.transports.transport import MAX_MESSAGE, Lost, Receive, Transport
 from mcp_ref.errors import McpError, RemoteProtocolError, TransportClosed
@@ -100,7 +101,7 @@ class SseEndpoint:
 
     def listen(self, request: HttpRequest, reply: HttpReply) -> None:
         """Answer a GET with the event stream, and hold it until one side ends it."""
-        tap = self._tap()
+        tap, reply = self._tap(), for_page(request, reply, self._options.origins, "GET")
         with answering(tap, request, reply) as (request, reply):
             identity = self._enter(request, "GET")
             check_accept(request, CONTENT_TYPE)
@@ -140,6 +141,7 @@ class SseEndpoint:
         """Take one message: 202, and the rest happens on the stream."""
         # MUST: a server has two endpoints, the event stream (`listen`) and one to POST to
         # (2024-11-05/basic/transports#security-warning)
+        reply = for_page(request, reply, self._options.origins, "POST")
         session = self._open.get(parse_qs(request.query).get("session", [""])[0])
         tap = self._tap() if session is None else session.tap
         with answering(tap, request, reply) as (request, reply):
@@ -150,7 +152,7 @@ class SseEndpoint:
             # What the head says is right: only now is the body read.
             body = request.body
             if self._options.authorize is not None:
-                self._options.authorize(identity, messages.decode(body), ())
+                check_scopes(self._options.authorize, identity, messages.decode(body))
             # Routed first: the client's next message may come over another connection, and must not overtake this one.
             if identity is None:
                 session.receive(body)
@@ -165,6 +167,13 @@ class SseEndpoint:
         if request.method != method:
             raise HttpRefusal(405, "Method not allowed", headers={"Allow": method})
         return None if self._options.authenticate is None else self._options.authenticate(request)
+
+    def drain(self, timeout: float) -> None:
+        """Refuse new sessions, and let the calls of those that are open end, for at most `timeout` seconds."""
+        self._places.close()
+        deadline = Deadline(timeout)
+        for session in list(self._open.values()):
+            session.conversation.close((deadline.left() or 0.0) + 0.1, drain=deadline.left() or 0.0)
 
     def close(self, timeout: float = 5) -> None:
         """End every stream, and with it its conversation; at most `timeout` seconds in all."""
@@ -220,7 +229,9 @@ class SseClientTransport(HttpTransport, Transport):
             reply = self._open(self._call, "GET", headers, operation="GET")
             self._deliver(reply)
             if reply.status != 200 or reply.content_type != CONTENT_TYPE:
-                raise reply.refusal("the event stream", reply.body(1000) if reply.status >= 400 else b"")
+                # So says who has Streamable HTTP at this URL.
+                asked = " of 2024-11-05, which later revisions have not," if reply.status in (400, 405, 406) else ""
+                raise reply.refusal(f"the event stream{asked}", reply.body(1000) if reply.status >= 400 else b"")
             events = self._deliver_events(reply)
             named = next((event.data for event in events if event.event == "endpoint"), None)
             if named is None:

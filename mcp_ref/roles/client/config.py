@@ -37,8 +37,9 @@ class Command(NamedTuple):
             alone, or what Windows has for these, since the rest may hold secrets that are not the server's business;
             names: those as well; True: everything.
         cwd: its working directory; None: ours.
-        stderr: what becomes of its standard error. "capture": each line is logged at level INFO; "inherit": it goes
-            where ours goes; "ignore": nowhere; a function: it is called with each line, in a thread of its own.
+        stderr: what becomes of its standard error. "capture": each line is logged at level INFO, and so is
+            not seen unless logging is set up for that; "inherit": it goes where ours goes; "ignore": nowhere; a
+            function: it is called with each line, in a thread of its own.
             Captured or given to a function, the last 20 lines are quoted when the server ends by itself.
         grace: seconds that closing waits after closing its input, and again after SIGTERM, if there is time.
         max_message: bytes that a message of the server may have; a longer one ends the connection.

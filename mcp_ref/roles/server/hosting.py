@@ -16,6 +16,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, cast
@@ -24,9 +25,9 @@ from mcp_ref.basic.transports.http_sse import SseEndpoint
 from mcp_ref.basic.transports.streamable_http.headers import LOOPBACK
 from mcp_ref.basic.transports.streamable_http.server import EndpointOptions, StreamableEndpoint
 from mcp_ref.basic.transports.streamable_http.streams import EventStore
-from mcp_ref.machinery.arguments import check_kind
+from mcp_ref.machinery.arguments import check_kind, check_limits
 from mcp_ref.machinery.deadline import Deadline, check_seconds
-from mcp_ref.machinery.http_exchange import Endpoint, HttpLimits, HttpRequest
+from mcp_ref.machinery.http_exchange import Endpoint, HttpLimits, HttpReply, HttpRequest
 from mcp_ref.machinery.http_server import HttpServer
 from mcp_ref.machinery.running import end_by_sigterm, tell
 
@@ -45,6 +46,7 @@ class HttpOptions(TypedDict, total=False):
     path: of the MCP endpoint; "/mcp" by default.
     sse_path: of the event stream for clients of 2024-11-05, such as "/sse"; left out: they are not served.
     messages_path: where those clients POST; "/messages" by default.
+    health: a path such as "/health" that answers anybody 200, and 503 while the server drains; left out: none.
     max_message: bytes that a message to the server may have; 4 MiB by default.
     limits: see `HttpLimits`.
     authorization: who has a token for this server is let in; instead of `authenticate`.
@@ -54,6 +56,7 @@ class HttpOptions(TypedDict, total=False):
     path: str
     sse_path: str | None
     messages_path: str
+    health: str | None
     max_message: int
     limits: HttpLimits
     hosts: Collection[str] | None
@@ -73,12 +76,17 @@ class HttpOptions(TypedDict, total=False):
 
 
 class RunOptions(HttpOptions, total=False):
-    """The same, and where to listen."""
+    """The same, and where to listen.
+
+    drain: seconds for which the calls that run may still end after Ctrl-C or SIGTERM; left out: none.
+    """
 
     host: str
     port: int
+    drain: float | None
 
 
+_PATHS: Final = ("path", "sse_path", "messages_path", "health")
 _KINDS: Final = {
     "a list of strings": ("hosts", "origins"),
     "a whole number of at least 0": tuple(name for name in HttpOptions.__annotations__ if name.startswith("max_s")),
@@ -92,7 +100,7 @@ def _check(options: HttpOptions) -> None:
         check_kind(kind, **{name: options.get(name) for name in names})
     for name in ("idle", "keep_alive"):
         check_seconds(name, options.get(name))
-    paths = {name: path for name in ("path", "sse_path", "messages_path") if (path := options.get(name)) is not None}
+    paths = {"path": "/mcp"} | {name: path for name in _PATHS if (path := options.get(name)) is not None}
     for name, path in paths.items():
         if not isinstance(path, str) or not re.fullmatch(r"/[^\s?#]*", path):
             raise ValueError(f'{name} must begin with a slash, such as "/mcp", and have no query, not {path!r}')
@@ -118,6 +126,7 @@ class Endpoints:
         _check(options)
         self.path, self.sse_path = path, sse_path = options.pop("path", "/mcp"), options.pop("sse_path", None)
         messages_path, limits = options.pop("messages_path", "/messages"), options.pop("limits", HttpLimits())
+        self._draining, health = False, options.pop("health", None)
         self.limits = replace(limits, max_message=options.pop("max_message", limits.max_message))
         self.protection = protection = options.pop("authorization", None)
         # Who listens on another address than this machine's is reached under that name too.
@@ -156,14 +165,25 @@ class Endpoints:
             if sse.revisions:
                 self._endpoints.append(sse)
                 self.routes |= {sse_path: sse.listen, messages_path: sse.post}
+        if health is not None:
+            self.routes[health] = self._tell_health
         self.has_sessions = chosen.sessions and bool(streamable.sessions.revisions)
         if not self._endpoints:
             raise ValueError("no revision of this server can be served with these options; 2024-11-05 needs sse_path=")
+
+    def _tell_health(self, request: HttpRequest, reply: HttpReply) -> None:
+        reply.send(503 if self._draining else 200, {})
 
     def open(self, base: str) -> None:
         """Learn where the endpoints are reached: the URL before their paths."""
         for door in self._doors:
             door.open(base)
+
+    def drain(self, timeout: float) -> None:
+        """Refuse new calls, and wait for those that run, at most `timeout` seconds."""
+        deadline, self._draining = Deadline(timeout), True
+        for endpoint in self._endpoints:
+            endpoint.drain(deadline.left() or 0.0)
 
     def close(self, timeout: float) -> None:
         """End every session and subscription; at most `timeout` seconds in all."""
@@ -220,12 +240,16 @@ def serve(server: Server, host: str, port: int, options: HttpOptions) -> HttpSer
 def run(server: Server, options: RunOptions) -> list[str]:
     """See `Server.run`; returns the threads that a handler still holds."""
     host, port = options.pop("host", "127.0.0.1"), options.pop("port", 8000)
+    check_limits(drain=(drain := options.pop("drain", None)))
     with end_by_sigterm() as interrupted:
         service = serve(server, host, port, cast(HttpOptions, options))
         urls = "".join(f"listening on {url}\n" for url in (service.url, service.sse_url) if url is not None)
         try:
             tell(f"{urls}Ctrl-C ends it")
             interrupted(service.wait)
+            # A second Ctrl-C cuts it short.
+            with suppress(KeyboardInterrupt):
+                service.drain(drain or 0.0)
         finally:
             stuck = service.close(0.6)
     return stuck
@@ -264,6 +288,13 @@ class HttpService:
     def wait(self, timeout: float | None = None) -> bool:
         """Block until `close()` was called, at most `timeout` seconds. Returns True if it was."""
         return self._ended.wait(timeout)
+
+    def drain(self, timeout: float) -> None:
+        """Refuse new calls with 503, and wait for those that run, at most `timeout` seconds; `close` is still to come.
+
+        What answers the questions of these calls is let in. Subscriptions and streams are not waited for.
+        """
+        self._endpoints.drain(timeout)
 
     def close(self, timeout: float = 5) -> list[str]:
         """End every session, every connection, and the listening; returns the threads that a handler still holds.

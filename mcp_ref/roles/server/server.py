@@ -361,7 +361,7 @@ class Server:
         """Serve until the client is gone; over stdio, this process is the server of the one that started it.
 
         Over HTTP, `run("http", host="127.0.0.1", port=8000, path="/mcp")` serves any number of clients, until Ctrl-C,
-        SIGTERM or `close()`, and says on stderr at which URL; see `serve_http`.
+        SIGTERM (`drain=` gives calls time then) or `close()`, and says on stderr at which URL; see `serve_http`.
 
         Over stdio, descriptors 0 and 1 are out of reach from here on: what a handler prints goes to stderr. At the end
         of input, handlers have a second to finish; on Ctrl-C, or SIGTERM, they are cancelled at once. A handler that

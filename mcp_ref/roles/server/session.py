@@ -24,7 +24,7 @@ from mcp_ref import messages
 from mcp_ref.agreement import Terms
 from mcp_ref.basic.extensions import open_extended, rows_with
 from mcp_ref.basic.keep_alive import KeepAlive
-from mcp_ref.basic.lifecycle import Lifecycle, initialize_result, negotiate
+from mcp_ref.basic.lifecycle import MAX_INTRODUCTION, Lifecycle, initialize_result, negotiate
 from mcp_ref.basic.mrtr import MAX_ROUNDS, Rounds, ask_now
 from mcp_ref.basic.subscriptions import (
     LISTEN,
@@ -49,6 +49,7 @@ from mcp_ref.errors import (
 )
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.json_text import weigh_up_to
 from mcp_ref.machinery.outbox import Outbox
 from mcp_ref.machinery.rates import RateLimited
 from mcp_ref.messages import JsonObject
@@ -201,6 +202,7 @@ class Session(Conversation):
         """Begin in the middle: the client speaks this revision and declared nothing (HTTP without sessions)."""
         self.lifecycle.state = "open"
         self.terms = self.peer.terms = Terms("server", revision, METHODS, self.terms.local, {})
+        self.terms.undeclared = f"no client of {revision} can declare without sessions (sessions=False)"
 
     # -- what the client says (the peer asks this)
 
@@ -217,6 +219,8 @@ class Session(Conversation):
             return dict(answer_ping()) if method == "ping" else self.serve
         if (check := self.terms.received[method].check) is not None:
             check(params)
+        if weigh_up_to(MAX_INTRODUCTION, params) > MAX_INTRODUCTION:
+            raise InvalidParams("Invalid params: clientInfo and capabilities are too large")
         self.lifecycle.receive(method, is_request=True)
         agreed = negotiate(params["protocolVersion"], self._revisions)
         result = initialize_result(self.server.introduction(incoming.owner), agreed)

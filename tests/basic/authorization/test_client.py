@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
@@ -339,3 +339,61 @@ def test_a_callable_of_a_prepared_request_sets_headers_of_each_request(world: Wo
             client.call_tool("t")
     assert seen == ["server/discover", "tools/call", "tools/call"]
     assert all(asked.headers["x-signature"] == "s" for asked in world.asked)
+
+
+# -- refusals in other clothes -----------------------------------------------------------------------------------------
+
+
+def told(world: World) -> AuthorizationError:
+    with pytest.raises(AuthorizationError) as caught:
+        world.client().connect()
+    return caught.value
+
+
+@pytest.mark.parametrize("status", [200, 400, 401, 500])
+def test_an_error_of_the_token_endpoint_is_named_whatever_its_status(world: World, status: int) -> None:
+    world.at["/token"] = answer({"error": "bad_verification_code", "error_description": "It has expired."}, status)
+    error = told(world)
+    assert error.error == "bad_verification_code"
+    assert f"status {status}: bad_verification_code: It has expired." in str(error)
+
+
+@pytest.mark.parametrize("status", [200, 502])
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b"<html>\n<title>Bad   gateway</title>", "with <html> <title>Bad gateway</title>"),
+        (b'[{"access_token": "hidden", "scope": "a"}]', 'with [{"access_token": "[...]", "scope": "a"}]'),
+        (b"access_token=hidden&token_type=bearer", "with access_token=[...]&token_type=bearer"),
+        (b"your key is hidden0123456789abcdef", "with your key is [...]"),
+        (b"\x1b[31m", "with \\x1b[31m"),
+        (b"", "it did not answer with JSON"),
+    ],
+)
+def test_what_is_no_answer_of_the_token_endpoint_is_shown_without_secrets(
+    world: World, status: int, body: bytes, shown: str
+) -> None:
+    world.at["/token"] = status, {"Content-Type": "text/plain"}, body
+    said = str(told(world))
+    assert f"status {status}" in said and shown in said and "hidden" not in said and "\x1b" not in said
+
+
+def test_an_answer_that_repeats_the_secrets_of_the_request_is_shown_without_them(world: World) -> None:
+    world.at["/token"] = lambda asked: (200, {}, b"you said " + asked.body)
+    said = str(told(world))
+    sent = parse_qs(next(asked.body.decode() for asked in world.asked if asked.path == "/token"))
+    assert "with you said" in said and not any(sent[name][0] in said for name in ("code", "code_verifier"))
+
+
+def test_a_slash_at_the_end_of_an_issuer_is_for_the_user_to_decide(world: World) -> None:
+    world.resource["authorization_servers"] = [world.issuer + "/"]
+    said = str(told(world))
+    assert "is of another issuer" in said and f"name it: issuer={world.issuer!r}" in said
+    assert not world.visits
+    with world.client(OAuth("tests", visit=world.visit, issuer=world.issuer)) as client:
+        client.call_tool("t")
+    # Another server that differs in more than that is still refused, and what was named is compared as text.
+    for named, stranger in ((world.issuer, world.other), (world.issuer + "/", world.issuer)):
+        world.resource["authorization_servers"] = [stranger]
+        with pytest.raises(AuthorizationError):
+            world.client(OAuth("tests", visit=world.visit, issuer=named)).connect()

@@ -87,7 +87,7 @@ def test_a_token_that_does_not_count_is_told_as_one_that_is_unknown(changed: Any
     ],
 )
 def test_only_the_log_says_why_a_token_was_refused(token: str, reason: str, caplog: Any) -> None:
-    caplog.set_level("INFO", "mcp_ref")
+    caplog.set_level("INFO", "mcp_ref.basic.authorization")
     tokens = {
         "ada": principal(),
         "late": principal(expires=1.0),
@@ -175,6 +175,14 @@ def test_on_this_machine_the_resource_is_the_url_of_the_service() -> None:
         assert server.ask(called("read"), "ada").status == 200
         answer = server.get("/.well-known/oauth-protected-resource/mcp")
         assert answer.json["resource"] == server.service.url
+
+
+def test_a_403_answers_the_request_that_was_read() -> None:
+    with guarded(Tokens(ada=principal("ada")), scopes=["basic"]) as server:
+        for message, found in ((called("read"), 1), (call("read", 7), 7), ([call("read")], None),
+                               ({"jsonrpc": "2.0", "id": 5, "result": {}}, None)):  # fmt: skip
+            answer = server.ask(message, "ada")
+            assert (answer.status, answer.json.get("id"), "id" in answer.json) == (403, found, found is not None)
 
 
 # -- scopes -------------------------------------------------------------------------------------------------------

@@ -763,7 +763,8 @@ def _not_a_message(reply: HttpResponse, body: bytes) -> RemoteProtocolError:
     """What to raise for a reply that is neither JSON that could be a message, nor an event stream."""
     if reply.content_type == JSON:
         return RemoteProtocolError(f"the server's reply is not a message: {str(body[:200], 'utf-8', 'replace')!r}")
-    what = f"content of type {reply.content_type!r}" if reply.content_type else "no content"
+    untyped = "content without a Content-Type" if body else "no content"
+    what = f"content of type {reply.content_type!r}" if reply.content_type else untyped
     return RemoteProtocolError(f"the server answered with status {reply.status} and {what}, not a message")
 
 

@@ -61,13 +61,20 @@ def check_host_and_origin(request: HttpRequest, hosts: Collection[str] | None, o
     # MUST: check the `Origin` header of every connection, and answer 403 if it is invalid
     # (basic/transports#security-warning; basic/transports/streamable-http#security-endpoint)
     origin = request.headers.get("origin")
-    if origin is not None and origins is not None and origin.lower() not in origins:
-        try:
-            host = urlsplit(origin).netloc
-        except ValueError:
-            host = ""
-        if _host_name(host) not in origins:
-            raise _not_allowed("Origin", host, "origins")
+    if origin is not None and not allows_origin(origin, origins):
+        raise _not_allowed("Origin", _netloc(origin), "origins")
+
+
+def allows_origin(origin: str, origins: Collection[str] | None) -> bool:
+    """Whether an origin is one of those, or its host is; see `check_host_and_origin`."""
+    return origins is None or origin.lower() in origins or _host_name(_netloc(origin)) in origins
+
+
+def _netloc(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
 
 
 def _not_allowed(field: str, value: str, option: str) -> HttpRefusal:
@@ -94,13 +101,19 @@ def check_content_type(request: HttpRequest) -> None:
         raise HttpRefusal(415, "Content-Type must be application/json")
 
 
+_NO_WEIGHT = re.compile(r"(?:^|;)[ \t]*q=0(?:\.0*)?[ \t]*(?:;|$)", re.IGNORECASE)
+
+
 def check_accept(request: HttpRequest, *needed: str) -> None:
     """406 unless the client accepts every media type that the page wants it to list."""
-    ranges = {part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")}
+    parts = (part.partition(";") for part in request.headers.get("accept", "").split(","))
+    # What has no weight is not accepted, and the narrowest range decides (RFC 9110 12.4.2, 12.5.1).
+    accepts = {kind.strip().lower(): not _NO_WEIGHT.search(more) for kind, _, more in parts}
     for kind in needed:
         # MUST: a client lists `application/json` and `text/event-stream` in `Accept`
         # (basic/transports#sending-messages-to-the-server)
-        if not ranges & {kind, kind.partition("/")[0] + "/*", "*/*"}:
+        ranges = (kind, kind.partition("/")[0] + "/*", "*/*")
+        if not next((accepts[each] for each in ranges if each in accepts), False):
             raise HttpRefusal(406, f"Not acceptable: Accept must list {' and '.join(needed)}")
 
 

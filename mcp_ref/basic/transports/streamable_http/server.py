@@ -31,7 +31,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mcp_ref import messages
 from mcp_ref.basic.batching import wants_answer
+from mcp_ref.basic.lifecycle import MAX_INTRODUCTION
+from mcp_ref.basic.subscriptions import LISTEN
 from mcp_ref.basic.transports.sse import CONTENT_TYPE
+from mcp_ref.basic.transports.streamable_http.cors import for_page
 from mcp_ref.basic.transports.streamable_http.headers import (
     LOOPBACK,
     MirroredHeaders,
@@ -62,7 +65,8 @@ from mcp_ref.errors import (
 from mcp_ref.incoming import Incoming
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.http_exchange import HttpRefusal, HttpReply, HttpRequest, Places
-from mcp_ref.revisions import SESSION_REVISIONS, Revision
+from mcp_ref.machinery.json_text import weigh_up_to
+from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, Revision
 
 if TYPE_CHECKING:
     from mcp_ref.basic.subscriptions import Subscription
@@ -73,6 +77,9 @@ log = logging.getLogger(__name__)
 
 SESSION_ID = "mcp-session-id"
 VERSION = "mcp-protocol-version"
+
+MAX_INTRODUCTIONS = 64 << 20
+"""Bytes that the params of `initialize` of all sessions may take together; those of one address, half of it."""
 
 MAX_ENDED = 10
 """Idle sessions that are ended while one request is answered."""
@@ -86,7 +93,7 @@ class EndpointOptions:
 
     Attributes:
         hosts: the values of `Host` (without a port) that are let in; None for any. Against DNS rebinding.
-        origins: the origins, or hosts of origins, that are let in; None for any.
+        origins: the origins, or hosts of origins, that are let in; None for any. Their pages may read what is answered.
         authenticate: gives the principal, any value that can be compared, or None; raises HttpRefusal (401, 403).
         authorize: called with the principal and the message (None: a GET or DELETE) before anything is done, and with
             more scopes that a handler needs; raises HttpRefusal (403).
@@ -117,17 +124,18 @@ class EndpointOptions:
     event_store: Callable[[], EventStore] = field(default=MemoryEventStore)
 
 
-def era_of(message: Any, version: str | None) -> Literal["session", "stateless"]:
+def era_of(message: Any, version: str | None, in_session: bool = False) -> Literal["session", "stateless"]:
     """Which era a POST is of, at an endpoint that serves both.
 
     Args:
         message: the body.
-        version: the header `MCP-Protocol-Version`, if there is one. A name that the session era does not know is never
-            a header of the session era.
+        version: the header `MCP-Protocol-Version`, if there is one. A name that the session era does not know is a
+            header of the stateless era, unless no era knows it and the request names a session.
+        in_session: whether it does.
 
     Spec: basic/versioning#compatibility-matrix
     """
-    if version is not None and version not in _SESSION_ERA:
+    if version is not None and version not in _SESSION_ERA and (version in REVISIONS or not in_session):
         return "stateless"
     method = message.get("method") if isinstance(message, dict) else None
     modern = isinstance(method, str) and is_stateless(method, message.get("params"))
@@ -163,6 +171,8 @@ class StreamableEndpoint:
         self, server: Server, options: EndpointOptions | None = None, tap: Callable[[], Tap | None] = lambda: None
     ) -> None:
         self.options, self._tap = options or EndpointOptions(), tap
+        self._running: set[HttpReply] = set()  # of every request but a subscription; each use of it is one step
+        self._draining, self._drained = False, threading.Event()
         self.sessions = SessionEra(server, self.options)
         self.stateless = StatelessEra(server, self.options)
 
@@ -171,6 +181,10 @@ class StreamableEndpoint:
         # A client that asks again over a connection has read the previous answer.
         if (delivered := request.connection.pop("delivered", None)) is not None:
             delivered()
+        with_sessions = self.options.sessions and bool(self.sessions.revisions)
+        allowed = "POST, GET, DELETE" if with_sessions else "POST"
+        if "origin" in request.headers:
+            reply = for_page(request, reply, self.options.origins, allowed)
         session = self.sessions.find(request.headers.get(SESSION_ID))
         tap = self._tap() if session is None else session.tap
         with answering(tap, request, reply) as (request, reply):
@@ -185,14 +199,14 @@ class StreamableEndpoint:
                 check_accept(request, "application/json", CONTENT_TYPE)
                 message = messages.decode(request.body)
             if self.options.authorize is not None:
-                self.options.authorize(identity, message, ())
+                check_scopes(self.options.authorize, identity, message)
             # 3. Of which era is it?
             # MUST: one path takes POST, and in the session era GET (basic/transports#streamable-http;
             # basic/transports/streamable-http#)
-            with_sessions = self.options.sessions and bool(self.sessions.revisions)
             if request.method == "POST":
                 stateless = self.stateless.revisions and (
-                    not self.sessions.revisions or era_of(message, request.headers.get(VERSION)) == "stateless"
+                    not self.sessions.revisions
+                    or era_of(message, request.headers.get(VERSION), SESSION_ID in request.headers) == "stateless"
                 )
                 answer = self.stateless.post if stateless else self.sessions.post
             elif with_sessions and request.method in ("GET", "DELETE"):
@@ -200,19 +214,36 @@ class StreamableEndpoint:
             else:
                 # SHOULD: 405 for GET and DELETE if there are no sessions
                 # (2026-07-28/basic/transports/streamable-http#earlier-streamable-http-revisions)
-                allowed = "POST, GET, DELETE" if with_sessions else "POST"
                 raise HttpRefusal(405, "Method not allowed", headers={"Allow": allowed})
-            # 4. That answers it.
+            # 4. That answers it. Calls are counted; what answers a question of theirs is let in until the end.
+            parts = message if isinstance(message, list) else [message]
+            calls = any(
+                isinstance(each, dict) and "id" in each and each.get("method", LISTEN) != LISTEN for each in parts
+            )
+            if calls:
+                self._running.add(reply)
             try:
+                # Put first, look second, as `drain` does it the other way round: one of the two sees the other.
+                if calls and self._draining:
+                    raise HttpRefusal(503, "The server is shutting down", headers={"Retry-After": "10"})
                 answer(Exchange(request, reply, identity, message, tap))
             except HttpRefusal:
                 raise
             except Refusal as refusal:
-                # The id of a response is one of ours, and names no request of the client.
-                asks = isinstance(message, dict) and "method" in message
                 # MUST: an error has the id of its request, if one could be read (basic/index#error-responses)
-                error = messages.error(messages.readable_id(message) if asks else None, refusal, id_optional=True)
+                _log_refusal(request, 400, refusal.message)
+                error = messages.error(_id_of_request(message), refusal, id_optional=True)
                 reply.send(400, JSON, messages.encode(error))
+            finally:
+                self._running.discard(reply)
+                if self._draining and not self._running:
+                    self._drained.set()
+
+    def drain(self, timeout: float) -> None:
+        """Refuse new calls with 503, and wait for those that run, at most `timeout` seconds."""
+        self._draining = True
+        if self._running:
+            self._drained.wait(timeout)
 
     def close(self, timeout: float = 5) -> None:
         """End every subscription and every session; at most `timeout` seconds in all."""
@@ -227,10 +258,29 @@ def expiry(principal: Any) -> float:
     return float("inf") if ends is None else float(ends)
 
 
+def _id_of_request(message: Any) -> messages.RequestId | None:
+    """The id of a request, if one could be read; that of a response is one of ours, and names no request."""
+    return messages.readable_id(message) if isinstance(message, dict) and "method" in message else None
+
+
+def _log_refusal(request: HttpRequest, status: int, why: str) -> None:
+    log.info("refused %s %.100a of %s: %d %.200a", request.method, request.path, request.peer, status, why)
+
+
+def check_scopes(authorize: Authorize, identity: Any, message: Any) -> None:
+    """Refuse a message for which the principal lacks scopes. Raises: HttpRefusal, which knows the id of its request."""
+    try:
+        authorize(identity, message, ())
+    except HttpRefusal as refusal:
+        # MUST: an error has the id of its request, if one could be read (basic/index#error-responses)
+        refusal.request_id = _id_of_request(message)
+        raise
+
+
 @contextmanager
 def answering(tap: Tap | None, request: HttpRequest, reply: HttpReply) -> Iterator[tuple[HttpRequest, HttpReply]]:
     """A request and its reply, as a trace sees them. What is raised to refuse it becomes the answer: a status, and a
-    JSON-RPC error without `id` in the body, in which nothing of the request is repeated."""
+    JSON-RPC error in the body, in which nothing of the request is repeated but its id, where it is known."""
     with nullcontext((request, reply)) if tap is None else tap.answering(request, reply) as (request, reply):
         try:
             yield request, reply
@@ -242,7 +292,9 @@ def answering(tap: Tap | None, request: HttpRequest, reply: HttpReply) -> Iterat
             # (basic/transports#sending-messages-to-the-server)
             refusal = HttpRefusal(400, refused.message, code=refused.code)
         # MAY: a JSON-RPC error without `id` in the body of a refusal (basic/transports#sending-messages-to-the-server)
-        body = {"jsonrpc": "2.0", "error": {"code": refusal.code, "message": refusal.message}}
+        error = Refusal(refusal.message, code=refusal.code)
+        _log_refusal(request, refusal.status, refusal.message)
+        body = messages.error(refusal.request_id, error, id_optional=True)
         reply.send(refusal.status, {**JSON, **refusal.headers}, messages.encode(body))
 
 
@@ -264,6 +316,7 @@ class SessionEra:
         self._server, self._options = server, options
         self.revisions = {revision.name: revision for revision in server.revisions if revision.http == "streamable"}
         self._places = Places("sessions", options.max_sessions, options.max_sessions_per_client)
+        self._room = Places("bytes of introductions", MAX_INTRODUCTIONS, MAX_INTRODUCTIONS // 2)
         self._store = options.event_store()
         self._clock = time.monotonic
         self._swept = self._clock()
@@ -301,13 +354,15 @@ class SessionEra:
 
     def _post_initialize(self, exchange: Exchange) -> None:
         """A new session, whose id goes with the answer; one that is refused leaves nothing behind."""
-        client = exchange.request.peer
-        self._take_place(client, exchange.identity)
+        client, weight = exchange.request.peer, weigh_up_to(MAX_INTRODUCTION, exchange.message.get("params"))
         session = HttpSession(exchange.tap, exchange.identity, client, self._options.session_prefix)
+        self._take(self._places, client, 1, exchange.identity)
         try:
+            self._take(self._room, client, weight, exchange.identity)
+            session.weight = weight
             self._connect(session)
         except BaseException:
-            self._places.give_back(client)
+            self._give_back(session)
             raise
 
         def headers() -> Mapping[str, str]:
@@ -328,14 +383,14 @@ class SessionEra:
             if self._closed or session.id not in self._open:
                 self._end(session)
 
-    def _take_place(self, client: str, identity: Any) -> None:
-        """Take a place for a session; if all are taken, the longest idle one of the same principal makes room.
+    def _take(self, places: Places, client: str, number: int, identity: Any) -> None:
+        """Take so many places for a session; if all are taken, the longest idle one of the same principal makes room.
 
         Raises: HttpRefusal: 429 or 503: all of them are in use.
         """
         while True:
             try:
-                return self._places.take(client)
+                return places.take(client, number)
             except HttpRefusal as full:
                 with self._lock:
                     idle = next((
@@ -475,7 +530,7 @@ class SessionEra:
         revision = self.revisions.get(request.headers.get(VERSION, "2025-03-26"))
         # MUST: 400 for an invalid or unsupported `MCP-Protocol-Version` (basic/transports#protocol-version-header)
         if revision is None:
-            raise HttpRefusal(400, "Unsupported MCP-Protocol-Version")
+            raise HttpRefusal(400, f"Unsupported MCP-Protocol-Version; this server speaks {', '.join(self.revisions)}")
         return revision
 
     def _end(self, session: HttpSession, timeout: float = 5) -> None:
@@ -484,8 +539,12 @@ class SessionEra:
             first, session.ended = not session.ended, True
             self._open.pop(session.id, None)
         if first:
-            self._places.give_back(session.client)
+            self._give_back(session)
             session.conversation.close(timeout)
+
+    def _give_back(self, session: HttpSession) -> None:
+        self._places.give_back(session.client)
+        self._room.give_back(session.client, session.weight)
 
     def close(self, timeout: float = 5) -> None:
         """End all sessions, and refuse to open others; at most `timeout` seconds in all."""
@@ -524,6 +583,7 @@ class StatelessEra:
     def __init__(self, server: Server, options: EndpointOptions) -> None:
         self._server, self._keep_alive, self._authorize = server, options.keep_alive, options.authorize
         self.revisions = {} if server.stateless is None else server.stateless.revisions
+        self._spoken = [revision.name for revision in reversed(server.revisions)]
         self._places = Places("subscriptions", options.max_subscriptions, options.max_subscriptions_per_client)
         self._lock = threading.Lock()  # guards the two fields below
         self._held: dict[Subscription, HttpReply] = {}
@@ -539,6 +599,11 @@ class StatelessEra:
             asks = messages.kind_of(message) == "request"
         except RemoteProtocolError:
             raise InvalidRequest(_NO_RESPONSES) from None
+        # MUST: 400 for a version that is not served (basic/transports/streamable-http#protocol-version-header)
+        version = request.headers.get(VERSION, self._spoken[0])
+        # A request that says its version in `_meta` as well is looked at later: first the two must match.
+        if version not in self._spoken and not (asks and is_stateless(message["method"], message.get("params"))):
+            raise UnsupportedVersion(version, self._spoken)
         if not asks:
             self._accept_notification(exchange)
             return
@@ -565,11 +630,6 @@ class StatelessEra:
         # (basic/transports/streamable-http#sending-messages)
         if "method" not in exchange.message:
             raise InvalidRequest(_NO_RESPONSES)
-        # MUST: 400 for a version that is not served (basic/transports/streamable-http#protocol-version-header)
-        version = exchange.request.headers.get(VERSION)
-        supported = [revision.name for revision in reversed(self._server.revisions)]
-        if version is not None and version not in supported:
-            raise UnsupportedVersion(version, supported)
         # MUST: 202 without a body answers the POST of a notification
         # (basic/transports/streamable-http#sending-messages)
         exchange.reply.send(202, {})

@@ -518,6 +518,7 @@ class HttpSession(Transport, Reply):
         id: visible ASCII, from a cryptographic source.
         conversation: set once it is connected, before anything else is done with the session.
         store: where events are kept, once the revision is agreed; None if it cannot resume.
+        weight: bytes that are taken for what its client said of itself.
         used, busy, ended: of its table: when it was used last, by how many it is used now, whether it was ended.
 
     Threads: any. What belongs to no request is written by the thread that holds a standing stream, so that nobody else
@@ -532,7 +533,7 @@ class HttpSession(Transport, Reply):
         # SHOULD: a session id is unique and cryptographically secure; MUST: it is visible ASCII
         # (basic/transports#session-management)
         self.id = prefix + secrets.token_urlsafe(32)
-        self.tap, self.principal, self.client = tap, principal, client
+        self.tap, self.principal, self.client, self.weight = tap, principal, client, 0
         self.used, self.busy, self.ended = 0.0, 0, False
         self.store: EventStore | None = None
         self._lost: Lost = lambda reason: None

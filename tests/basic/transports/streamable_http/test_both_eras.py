@@ -24,7 +24,7 @@ from tests.basic.transports.streamable_http.modern import (
 )
 from tests.basic.transports.streamable_http.raw import Wire, call, request
 from tests.basic.transports.streamable_http.raw import post as session_post
-from tests.basic.transports.streamable_http.replies import ListReply
+from tests.basic.transports.streamable_http.replies import Front, ListReply
 
 LEGACY = [name for name, revision in REVISIONS.items() if revision.era == "session"]
 INITIALIZE = {
@@ -118,6 +118,26 @@ def test_what_says_nothing_of_the_stateless_era_is_of_the_session_era(message: A
 )
 def test_a_message_that_says_so_is_of_the_stateless_era(message: Any, header: str | None) -> None:
     assert era_of(message, header) == "stateless"
+
+
+@pytest.mark.parametrize("version", ["v1", "2025-11-25, 2025-11-25", "", "1999-01-01"])
+def test_a_version_that_nobody_knows_is_told_which_are_spoken(server: Server, version: str) -> None:
+    with Front(server) as front:
+        front.open()
+        within = front.post(plain("ping"), mcp_protocol_version=version)
+        assert within.status == 400
+        assert within.json["error"]["message"].startswith(
+            "Unsupported MCP-Protocol-Version; this server speaks 2025-03-26"
+        )
+        assert "-32022" not in within.body.decode(), "which is of the stateless era"
+        # Without a session it is of no era; with a `_meta` beside it the two do not match.
+        alone = front.post(plain("ping"), mcp_protocol_version=version, mcp_session_id=None)
+        assert (alone.status, alone.json["id"], alone.json["error"]["code"]) == (400, 1, -32022)
+        assert MODERN in alone.json["error"]["data"]["supported"]
+        both = front.post(asked("ping"), mcp_protocol_version=version)
+        assert (both.status, both.json["error"]["code"]) == (400, -32020)
+    assert era_of(plain("ping"), version, in_session=True) == "session"
+    assert era_of(plain("ping"), MODERN, in_session=True) == "stateless"
 
 
 # -- both at once -------------------------------------------------------------------------------------------------

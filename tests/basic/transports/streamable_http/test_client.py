@@ -242,6 +242,8 @@ def test_an_event_stream_is_read_as_it_comes() -> None:
     [
         (status(202), "status 202 and no content"),
         (status(200, "Content-Type: text/html", body=b"<p>"), "text/html"),
+        (status(200, body=b"{}"), "status 200 and content without a Content-Type"),
+        (status(200), "status 200 and no content"),
         (status(200, "Content-Type: application/json", body=b"hello"), "is not a message: 'hello'"),
         (content(result(77)), "lacks the response to tools/call"),
         (content(PROGRESS | {"params": {}}), "lacks the response to tools/call"),

@@ -100,7 +100,15 @@ def test_the_type_of_the_body(kind: str, status: int) -> None:
         ("text/event-stream", 406),
         ("application/jsonx, text/event-stream", 406),
         ("", 406),
+        ("application/json, text/event-stream;q=0", 406),
+        ("application/json;q=0.000, */*", 406),
+        ("application/json ; level=1 ; Q=0 , text/event-stream", 406),
+        ("application/json, text/*;q=0, */*", 406),
+        ("application/json;q=0.001, text/event-stream;q=1.0", 200),
+        ("application/json, text/event-stream, */*;q=0", 200),
+        ("application/json;" + "; " * 100_000 + ", text/event-stream", 200),
     ],
+    ids=lambda value: str(value)[:60],
 )
 def test_what_the_client_accepts(accept: str, status: int) -> None:
     assert status_of(check_accept, {"accept": accept}, "application/json", "text/event-stream") == status
