@@ -18,7 +18,8 @@ and have not answered. Whoever pops a row owns what happens to it: a response, a
 the transport race for a row of ours, an answer and a cancellation for a row of theirs; only the first finds it.
 
 `receive` runs in the transport's reader. It only routes: it takes the one lock for a moment, puts into queues, and
-neither writes nor runs a user's code, so that a peer which does not read can never stop us from reading.
+neither writes nor runs a user's code, so that a peer which does not read cannot stop us from reading. (Only who has
+ten thousand refusals to read is read from no further before one of them is written.)
 """
 
 from __future__ import annotations
@@ -65,8 +66,10 @@ from mcp_ref.methods import Options
 log = logging.getLogger(__name__)
 
 MAX_IN_FLIGHT = 10_000
-"""Requests of the peer that may wait for an answer at once; more are refused. A peer that does not even read that many
-refusals counts as lost."""
+"""Requests of the peer that may wait for an answer at once; more are refused. Nothing more is read while that many
+refusals wait to be written; a peer that reads none of them in `REFUSAL_TIMEOUT` counts as lost."""
+
+REFUSAL_TIMEOUT = 30.0  # seconds
 
 MAX_UNREAD = 10_000
 """Notifications that may wait for the caller of one request, whose callback is slow; any more are dropped."""
@@ -203,6 +206,7 @@ class Peer:
         self.complain = Complaints(log)
         self.process = os.getpid()
         self._lock = threading.Lock()  # guards changes of what follows; nothing is sent and no user code runs inside
+        self._refusals = threading.Semaphore(MAX_IN_FLIGHT)  # what may wait to be written
         self._pending: dict[Any, PendingRequest] = {}
         self.unanswered: dict[RequestId, Incoming] = {}
         self._next_id = 1
@@ -397,7 +401,7 @@ class Peer:
     # -- receiving ------------------------------------------------------------------------------------------------
 
     def receive(self, data: bytes, reply: Reply | None = None) -> None:
-        """Route the text of one message (or batch). Blocks for nothing; raises nothing.
+        """Route the text of one message (or batch). Raises nothing; blocks for nothing but a flood of refusals.
 
         Args:
             reply: where answers go, if not simply to the transport.
@@ -596,7 +600,8 @@ class Peer:
         self, request_id: RequestId | None, refusal: Refusal, reply: Reply, run: RunJob, refused: Any = None
     ) -> None:
         """Answer what never became a request. If the reader calls this, a worker writes."""
-        if not self.terms.takes_requests:
+        if self.terms.role == "client" and not (self.terms.takes_requests and messages.asks(refused)):
+            # A server that prints is answered nothing: one that prints what it reads would never come to an end.
             self.complain("ignored what the server sent: %s", refusal)
             return
         # The stateless era shares the channel, whatever revision its session has.
@@ -604,10 +609,16 @@ class Peer:
         id_optional = stateless or self.terms.revision.error_id_optional
         answer = messages.error(request_id, refusal, id_optional=id_optional)
         incoming = Incoming("", "a message that was refused", {}, reply)
-        if len(self._workers.urgent) >= MAX_IN_FLIGHT:
-            self.fail(TransportClosed("the peer sends what must be refused faster than it reads the refusals"))
-        else:
-            run(lambda: incoming.finish(answer, Deadline(self._timeout)), urgent=True)
+
+        def write() -> None:
+            incoming.finish(answer, Deadline(self._timeout))
+            self._refusals.release()
+
+        if self._refusals.acquire(timeout=REFUSAL_TIMEOUT if self.closed is None else 0):
+            run(write, urgent=True)
+        elif self.closed is None:
+            log.warning("gave up a peer that sends what must be refused, and does not read the refusals")
+            self.fail(TransportClosed("the peer does not read the refusals of what it sends"))
 
     # -- jobs of the role -----------------------------------------------------------------------------------------
 
