@@ -62,8 +62,14 @@ def test_over_http_nothing_is_posted_back(modern: bool, caplog: pytest.LogCaptur
         answer = json.dumps({"jsonrpc": "2.0", "id": number, "result": {"content": [], "resultType": "complete"}})
         return stream(chunk(noise + f"data: {answer}\n\n".encode()))
 
-    initialized = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
-    first: list[Any] = [content(result(**discovered({"tools": {}})))] if modern else [content(result(**initialized)), status(202)]
+    initialized = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "s", "version": "1"},
+    }
+    first: list[Any] = (
+        [content(result(**discovered({"tools": {}})))] if modern else [content(result(**initialized)), status(202)]
+    )
     with ScriptedServer(post=[*first, streamed(2)]) as server:
         with Client(server.url, revision="2026-07-28" if modern else "2025-11-25", timeout=PATIENCE) as client:
             assert client.call_tool("t")["content"] == []

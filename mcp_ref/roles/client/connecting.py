@@ -20,9 +20,9 @@ The stateless era is tried first, with `server/discover`:
     HTTP 401, 403, 408, 429, 5xx, no connection         not known: it is raised
 
 A server over stdio that says nothing may be slow, or may be old and ignore what it does not know. After `probe_timeout`
-`initialize` is asked on the same pipe. If the probe is answered before `initialize`, or a moment later, the server
-speaks the stateless era. A server that was ended, or spoiled, by the probe is started once more, and asked `initialize`
-alone.
+`initialize` is asked on the same pipe. If that opens a session, the session counts, whatever comes of the probe: a
+server of both eras that was slow to start has read both, and goes on in what came last. If it is refused, the answer to
+the probe counts. A server that was ended, or spoiled, by the probe is started once more, and asked `initialize` alone.
 
 What was found is remembered for the server: a command that is started alike, or the URL without its query.
 """
@@ -63,9 +63,6 @@ if TYPE_CHECKING:
     from mcp_ref.roles.client.client import Client
 
 log = logging.getLogger(__name__)
-
-SECOND_ANSWER_TIMEOUT: Final = 0.2
-"""Seconds in which a server that was slow, and has opened a session, may still answer the probe before."""
 
 RESTARTS: Final = {"restart": Rate(per_second=5 / 60, burst=5)}
 """How often a server is started again: one that dies at once is not started without end."""
@@ -281,37 +278,30 @@ def _ask_both(
     log.info("the server has not answered server/discover yet: asking initialize as well")
     client, peer = connection.client, probe.peer
     session = Session(client, probe.transport, older[0].revisions, peer)
-    opened: JsonObject | McpError
     try:
-        opened = peer.request(*session.opening(session.revisions[-1]), deadline=deadline)
-        # A server of both eras may answer the second line a moment before the first.
-        asked.deadline = at_most(SECOND_ANSWER_TIMEOUT, deadline)
+        connection.begin(session, deadline)
+        peer.abandon(asked, RequestCancelled("not answered in time"))
+        return session
     except (ErrorResponse, TransportClosed) as problem:
-        opened = problem
-        # It refuses to open a session: an answer to the line before can be but a moment away.
-        asked.deadline = at_most(client.probe_timeout, deadline)
-    # An answer to the line before counts more.
+        refused = problem
+    # It refuses to open a session: the answer to the line before can be but a moment away.
+    asked.deadline = at_most(client.probe_timeout, deadline)
     try:
         first = peer.await_answer(asked, asked.until(asked.deadline))
     except McpError as problem:
-        log.debug("server/discover: %s", problem)
+        peer.abandon(asked, problem)
     else:
         peer.side, peer.terms = probe, probe.terms(probe.revisions[-1])
         return connection.begin(probe, deadline, lambda: first)
-    try:
-        if not isinstance(opened, McpError):
-            return connection.begin(session, deadline, lambda: opened)
-    finally:
-        peer.abandon(asked, RequestCancelled("not answered in time"))
     # Neither: it was ended, or spoiled, by the probe, and is started once more.
     if is_transport(client.target):
-        raise opened
-    failed.append(opened)
-    if isinstance(opened, TransportClosed):
+        raise refused
+    failed.append(refused)
+    if isinstance(refused, TransportClosed):
         # Remembered at once: where the time is too short for two starts, the next attempt needs only one.
         ERAS.put(server_key(client.target), "session")
     give_up(connection, deadline)
-    if isinstance(opened, ErrorResponse) and opened.code in STATELESS_ERRORS:
+    if isinstance(refused, ErrorResponse) and refused.code in STATELESS_ERRORS:
         return connection.begin(Stateless(client, newer.make(), newer.revisions), deadline)
     return _initialize(connection, older, None, deadline, failed)
 

@@ -96,7 +96,7 @@ def pipes() -> Iterator[Pipes]:
     [
         ([b'{"id":1}\n{"id":2}\n{"i', b'd":3}\n'], [b'{"id":1}', b'{"id":2}', b'{"id":3}']),
         ([b"hello\n"], [b"hello"]),
-        ([b'\xef\xbb\xbf{"id":1}\n', b'\xef\xbb\xbf{}\n'], [b'{"id":1}', b'\xef\xbb\xbf{}']),
+        ([b'\xef\xbb\xbf{"id":1}\n', b"\xef\xbb\xbf{}\n"], [b'{"id":1}', b"\xef\xbb\xbf{}"]),
     ],
     ids=["messages in pieces", "what is not JSON, to be refused", "a byte order mark, before the first line alone"],
 )
