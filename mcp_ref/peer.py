@@ -18,8 +18,8 @@ and have not answered. Whoever pops a row owns what happens to it: a response, a
 the transport race for a row of ours, an answer and a cancellation for a row of theirs; only the first finds it.
 
 `receive` runs in the transport's reader. It only routes: it takes the one lock for a moment, puts into queues, and
-neither writes nor runs a user's code, so that a peer which does not read cannot stop us from reading. (Only who has
-ten thousand refusals to read is read from no further before one of them is written.)
+neither writes nor runs a user's code, so that a peer which does not read cannot stop us from reading before thousands
+of refusals wait for it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import nullcontext
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -56,9 +56,11 @@ from mcp_ref.errors import (
     TransportClosed,
 )
 from mcp_ref.incoming import WRITE_TIMEOUT, Incoming, Reply
+from mcp_ref.machinery.bounded import BoundedQueue, Weighed
 from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.deadline import Clock, Deadline
 from mcp_ref.machinery.forks import opened_elsewhere
+from mcp_ref.machinery.json_text import weigh
 from mcp_ref.machinery.workers import Workers, before_block
 from mcp_ref.messages import JsonObject, RequestId
 from mcp_ref.methods import Options
@@ -68,6 +70,9 @@ log = logging.getLogger(__name__)
 MAX_IN_FLIGHT = 10_000
 """Requests of the peer that may wait for an answer at once; more are refused. Nothing more is read while that many
 refusals wait to be written; a peer that reads none of them in `REFUSAL_TIMEOUT` counts as lost."""
+
+MAX_IN_FLIGHT_SIZE = 256 << 20
+"""Bytes of those whose handlers run or wait."""
 
 REFUSAL_TIMEOUT = 30.0  # seconds
 
@@ -114,7 +119,7 @@ def _run_here(job: Callable[[], None], *, urgent: bool = False) -> None:
 # -- one request of ours ------------------------------------------------------------------------------------------
 
 
-class PendingRequest(SimpleQueue):  # type: ignore[type-arg]
+class PendingRequest(BoundedQueue):
     """A request that we send: the queue in which what belongs to it arrives. It is the `Inbox` of a transport.
 
     Args:
@@ -141,7 +146,9 @@ class PendingRequest(SimpleQueue):  # type: ignore[type-arg]
                 # The clock may have stood still meanwhile; then there is time left, and the wait goes on.
                 deadline.check(f"waiting for the answer to {self.method}")
                 continue
-            if isinstance(item, McpError):
+            if isinstance(item, Weighed):
+                item = self.unpack(item)
+            elif isinstance(item, McpError):
                 raise item
             yield item
 
@@ -209,6 +216,7 @@ class Peer:
         self._refusals = threading.Semaphore(MAX_IN_FLIGHT)  # what may wait to be written
         self._pending: dict[Any, PendingRequest] = {}
         self.unanswered: dict[RequestId, Incoming] = {}
+        self._handled_size = 0  # bytes of requests whose handlers have not ended
         self._next_id = 1
         # By token, whose `put(params)` takes the progress of what was answered with a task; forgotten with its handle.
         self.progress_sinks: WeakValueDictionary[str, Any] = WeakValueDictionary()
@@ -465,12 +473,17 @@ class Peer:
             self.complain("ignored a request: servers send none in %s", self.terms.revision)
             return
         incoming, workers = Incoming(message["id"], method, params, reply), self._workers
+        # What is alone has room, and is not weighed.
+        incoming.weight = weigh(params) if self._handled_size else 1
         with self._lock:
             if incoming.id in self.unanswered:
                 raise InvalidRequest(f"Invalid request: id {incoming.id!r} is still in flight")
             # Requests that were cancelled before their turn are no longer in the table, and still wait for a worker.
             if len(self.unanswered) >= MAX_IN_FLIGHT or len(workers.waiting) + len(workers.urgent) >= MAX_IN_FLIGHT:
                 raise InternalError("Too many requests in flight")
+            if self._handled_size + incoming.weight > MAX_IN_FLIGHT_SIZE:
+                raise InternalError("Too many bytes of requests in flight")
+            self._handled_size += incoming.weight
             if self.closed is None:
                 self.unanswered[incoming.id] = incoming
         answer: JsonObject | Refusal | Answerer
@@ -508,9 +521,7 @@ class Peer:
             return
         if pending is None:
             log.debug("ignored %s: no request waits for it", method)
-        elif pending.qsize() < MAX_UNREAD:
-            pending.put(message)
-        else:
+        elif not pending.offer(message, params, MAX_UNREAD):
             self.complain("dropped %s: nobody reads what comes for the request %r", method, pending.id)
 
     def _take_progress(self, params: JsonObject) -> PendingRequest | None:
@@ -565,7 +576,7 @@ class Peer:
             result = answer
         elif incoming.reason is not None:
             # SHOULD: stop processing what was cancelled (basic/utilities/cancellation#behavior-requirements)
-            return
+            result = None
         else:
             threading.current_thread().doing = f"{incoming.method} (id {incoming.id!r})"  # type: ignore[attr-defined]
             try:
@@ -581,15 +592,15 @@ class Peer:
                 # MUST: handle sensitive data appropriately: no traceback and no text of ours goes on the wire
                 # (client/sampling#security-considerations)
                 result = InternalError("Internal error")
-        if result is None:
-            return
         with self._lock:
+            self._handled_size -= incoming.weight
+            incoming.weight = 0
             # By identity: the peer may use the id of a cancelled request again while its handler still runs.
-            owned = self.unanswered.get(incoming.id) is incoming
+            owned = result is not None and self.unanswered.get(incoming.id) is incoming
             if owned:
                 del self.unanswered[incoming.id]
         # SHOULD NOT: answer a cancelled request (basic/utilities/cancellation#behavior-requirements)
-        if owned:
+        if owned and result is not None:
             if isinstance(result, Refusal):
                 response = messages.error(incoming.id, result)
             else:
@@ -616,9 +627,9 @@ class Peer:
 
         if self._refusals.acquire(timeout=REFUSAL_TIMEOUT if self.closed is None else 0):
             run(write, urgent=True)
-        elif self.closed is None:
-            log.warning("gave up a peer that sends what must be refused, and does not read the refusals")
-            self.fail(TransportClosed("the peer does not read the refusals of what it sends"))
+        else:
+            self.complain(problem := "the peer does not read the refusals of what it sends")
+            self.fail(TransportClosed(problem))
 
     # -- jobs of the role -----------------------------------------------------------------------------------------
 

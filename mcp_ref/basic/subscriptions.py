@@ -40,6 +40,7 @@ from mcp_ref.incoming import WRITE_TIMEOUT, Incoming
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.forks import opened_elsewhere
+from mcp_ref.machinery.json_text import weigh
 from mcp_ref.machinery.outbox import Outbox
 from mcp_ref.machinery.uri_template import covers
 from mcp_ref.messages import JsonObject
@@ -128,6 +129,9 @@ METHODS = (
 
 MAX_OPEN: Final = 10_000
 """Subscriptions that a server has open at once; it refuses more."""
+
+MAX_FILTERS_SIZE: Final = 64 << 20
+"""Bytes of their filters together, the first aside."""
 
 MAX_URIS: Final = 10_000
 """URIs in one filter."""
@@ -280,12 +284,12 @@ def covering(uri: str, asked: Container[str]) -> str | None:
     return next((above for above in beginnings if above in asked and covers(above, uri)), None)
 
 
-class Subscriptions(dict[Subscription, None]):
+class Subscriptions(dict[Subscription, int]):
     """The open subscriptions of a server, whatever transports they came by.
 
     Two clients may use the same id: a subscription is found by itself.
 
-    Threads: any; each use is one operation on a dict.
+    Threads: any; each use is one operation on a dict. The values are the bytes of their filters.
     """
 
     def open(
@@ -316,12 +320,14 @@ class Subscriptions(dict[Subscription, None]):
             # (basic/patterns/subscriptions#acknowledgment)
             if value and declares(capabilities, capability):
                 honoured[field] = list(dict.fromkeys(value)) if isinstance(value, list) else value
-        if len(self) >= MAX_OPEN:
-            raise InternalError("Too many subscriptions")
         honoured |= also or {}
+        # One that is alone may have any size.
+        weight = weigh(honoured) if self else 0
+        if len(self) >= MAX_OPEN or sum(list(self.values())) + weight > MAX_FILTERS_SIZE:
+            raise InternalError("Too many subscriptions")
         subscription = Subscription(incoming, cast(SubscriptionFilter, honoured), self)
         subscription.also = {(name, each): None for name, values in (also or {}).items() for each in values}
-        self[subscription] = None
+        self[subscription] = weight
         incoming.attach(subscription.lose)
         return subscription
 

@@ -242,7 +242,7 @@ class Recorder:
         for file in self._files:
             _try(partial(_write_row, file), event)
         for sink in self._callables:
-            self._calls.put(partial(_try, sink, event, BaseException), f"event {event.seq}")
+            self._calls.put(partial(_try, sink, event, BaseException), f"event {event.seq}", event.message)
 
 
 def _try(sink: Callable[[TraceEvent], None], event: TraceEvent, caught: type[BaseException] = Exception) -> None:

@@ -184,6 +184,19 @@ def test_of_too_many_subscriptions_those_on_top_are_refused(connect: Connect, mo
             events.close()
 
 
+@every_way
+def test_the_filters_of_all_subscriptions_have_so_many_bytes(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "MAX_FILTERS_SIZE", 3_000)
+    client = connect(shop())
+    uris = [f"r://0/{'x' * 1_000}"]
+    with client.listen(resources=uris), client.listen(resources=uris) as second, client.listen(resources=uris):
+        with pytest.raises(ErrorResponse, match="Too many subscriptions"):
+            client.listen(resources=uris).__enter__()
+        second.close()
+        assert alive(client)
+        until(lambda: entered(client))
+
+
 def test_a_listener_on_http_that_does_not_read_holds_up_nobody() -> None:
     server = shop()
     with server.serve_http(keep_alive=0.2) as service:

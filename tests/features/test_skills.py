@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_ref import SKILLS, Client, Context, ErrorResponse, LocalProtocolError, Server, SkillMismatch, Skills
-from mcp_ref.extensions.skills import MAX_BYTES, MAX_FILES, check_skill
+from mcp_ref.extensions.skills import MAX_BYTES, MAX_FILES, MAX_URI, check_skill
 from tests.wire import PATIENCE
 
 HEAD = "---\nname: {}\ndescription: What it is for.\n---\n# Do it\n"
@@ -330,6 +330,7 @@ def files(*more: dict[str, Any]) -> dict[str, Any]:
         (None, "entry"),
         ({}, "entry"),
         ({**ENTRY, "uri": "skill://pdf"}, "entry"),
+        ({**ENTRY, "uri": f"skill://{'x' * (MAX_URI - 20)}/pdf/SKILL.md"}, "limit"),
         ({**ENTRY, "frontmatter": {"name": "other", "description": "d"}}, "entry"),
         ({**ENTRY, "frontmatter": {"name": "pdf"}}, "entry"),
         ({**ENTRY, "resources": None}, "entry"),
@@ -356,6 +357,7 @@ def test_entries_up_to_the_limits_are_valid() -> None:
     check_skill(files(*({**FILE, "uri": f"skill://pdf/{n}", "size": 0} for n in range(MAX_FILES - 1))))
     check_skill(files({**FILE, "uri": "skill://pdf/x", "size": MAX_BYTES - 1}))
     check_skill({**ENTRY, "resources": "dynamic"})
+    check_skill({**ENTRY, "uri": f"skill://{'x' * (MAX_URI - 21)}/pdf/SKILL.md", "resources": "dynamic"})
 
 
 def test_a_directory_is_asked_for_only_where_that_is_declared(folder: Path) -> None:

@@ -237,7 +237,7 @@ def _find_era(
             arriving = probe.transport.exchange(message, asked, asked.deadline)
             return connection.begin(probe, deadline, lambda: probe.peer.await_answer(asked, arriving))
         except RequestTimeout:
-            pass  # both are asked, see below
+            pass  # see 3
         except BaseException as problem:
             probe.peer.abandon(asked, problem)
             raise
@@ -250,8 +250,32 @@ def _find_era(
         log.info("the server is of the session era: %s", problem)
         failed.append(problem)
     else:
-        return _ask_both(connection, probe, asked, newer, older, deadline, failed)
-    # 3. `initialize`; over stdio on the connection that the probe has left, if it has left one.
+        # 3. Not answered in time: it may be slow, or old, and is asked `initialize` as well.
+        log.info("the server has not answered server/discover yet: asking initialize as well")
+        session, peer = Session(client, probe.transport, older[0].revisions, probe.peer), probe.peer
+        try:
+            connection.begin(session, deadline)
+            peer.abandon(asked, RequestCancelled("not answered in time"))
+            return session
+        except (ErrorResponse, TransportClosed) as problem:
+            failed.append(problem)
+        # It opens no session: the answer to the line before can be but a moment away.
+        asked.deadline = at_most(client.probe_timeout, deadline)
+        try:
+            first = peer.await_answer(asked, asked.until(asked.deadline))
+        except McpError as problem:
+            peer.abandon(asked, problem)
+        else:
+            peer.side, peer.terms = probe, probe.terms(probe.revisions[-1])
+            return connection.begin(probe, deadline, lambda: first)
+        # Neither: it was ended, or spoiled, by the probe, and is started once more.
+        if is_transport(client.target):
+            raise failed[-1]
+        if isinstance(failed[-1], TransportClosed):
+            # Remembered at once: where the time is too short for two starts, the next attempt needs only one.
+            ERAS.put(server, "session")
+        silent = ended = True
+    # 4. `initialize`; over stdio on the connection that the probe has left, if it has left one.
     goes_on = not over_http and not ended
     if not goes_on:
         give_up(connection, deadline)
@@ -263,47 +287,6 @@ def _find_era(
         # It was only slow, and of the stateless era.
         give_up(connection, deadline)
         return connection.begin(Stateless(client, newer.make(), newer.revisions), deadline)
-
-
-def _ask_both(
-    connection: Connection,
-    probe: Stateless,
-    asked: PendingRequest,
-    newer: Route,
-    older: list[Route],
-    deadline: Deadline,
-    failed: list[McpError],
-) -> Conversation:
-    """An open conversation with a server that has not answered the probe in time: it may be slow, or old."""
-    log.info("the server has not answered server/discover yet: asking initialize as well")
-    client, peer = connection.client, probe.peer
-    session = Session(client, probe.transport, older[0].revisions, peer)
-    try:
-        connection.begin(session, deadline)
-        peer.abandon(asked, RequestCancelled("not answered in time"))
-        return session
-    except (ErrorResponse, TransportClosed) as problem:
-        refused = problem
-    # It refuses to open a session: the answer to the line before can be but a moment away.
-    asked.deadline = at_most(client.probe_timeout, deadline)
-    try:
-        first = peer.await_answer(asked, asked.until(asked.deadline))
-    except McpError as problem:
-        peer.abandon(asked, problem)
-    else:
-        peer.side, peer.terms = probe, probe.terms(probe.revisions[-1])
-        return connection.begin(probe, deadline, lambda: first)
-    # Neither: it was ended, or spoiled, by the probe, and is started once more.
-    if is_transport(client.target):
-        raise refused
-    failed.append(refused)
-    if isinstance(refused, TransportClosed):
-        # Remembered at once: where the time is too short for two starts, the next attempt needs only one.
-        ERAS.put(server_key(client.target), "session")
-    give_up(connection, deadline)
-    if isinstance(refused, ErrorResponse) and refused.code in STATELESS_ERRORS:
-        return connection.begin(Stateless(client, newer.make(), newer.revisions), deadline)
-    return _initialize(connection, older, None, deadline, failed)
 
 
 def _initialize(

@@ -300,9 +300,7 @@ def _alike(self: Host, name: str, skill: Any) -> list[str]:
 
 def _notice(self: Host, hosted: Hosted, said: str) -> None:
     """Tell the user, once."""
-    if ("skill", said) not in hosted.told:
-        hosted.told.add(("skill", said))
-        self.tell(hosted.name, "notice", said)
+    hosted.tell_once("notice", said)
 
 
 def _shelf(self: Host) -> Shelf:

@@ -94,6 +94,18 @@ def test_a_list_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(asker.asked) == 5
 
 
+def test_a_list_of_too_many_bytes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pagination, "MAX_LIST_SIZE", 3 << 20)
+    most = 4
+    asker = Asker(lambda cursor: {"tools": ["x" * 1_000_000], **({"nextCursor": f"{cursor}+"} if most else {})})
+    with pytest.raises(RemoteProtocolError, match="the pages of tools/list have more than 3 MiB"):
+        walk(asker, "tools/list", "tools", {})
+    assert len(asker.asked) == 5
+    # One page may have any size, and so may the pages of two walks.
+    most = 0
+    assert len(walk(asker, "tools/list", "tools", {})) == 1
+
+
 def test_one_timeout_bounds_all_pages_together(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
 
