@@ -31,7 +31,7 @@ from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.projection import losing, projector
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
-from mcp_ref.revisions import Revision
+from mcp_ref.revisions import REVISIONS, Revision
 
 log = logging.getLogger(__name__)
 
@@ -207,6 +207,13 @@ def _result_check(row: Method, revision: Revision, further: Mapping[str, Mapping
     def check_result(result: Any) -> None:
         """A mismatch is the peer's fault; in the stateless era the result says of which kind it is."""
         fits: Callable[[Any, str], Any] = check
+        spoken = revision
+        if name == "initialize" and isinstance(named := result.get("protocolVersion"), str):
+            # It is of the revision that it names, which need not be the one that was asked for.
+            spoken = REVISIONS.get(named, revision)
+            if named != spoken.name or spoken.era != "session":
+                return  # `accept_answer` refuses it by its name
+            fits = checker(row.result, spoken)
         if not revision.servers_send_requests:
             # MUST: a result without a `resultType` is complete; one of an unknown kind is invalid
             # (2026-07-28/basic/index#resulttype)
@@ -220,6 +227,6 @@ def _result_check(row: Method, revision: Revision, further: Mapping[str, Mapping
         try:
             fits(result, "result")
         except SchemaMismatch as mismatch:
-            raise RemoteProtocolError(f"the result of {name} does not fit revision {revision}: {mismatch}") from None
+            raise RemoteProtocolError(f"the result of {name} does not fit revision {spoken}: {mismatch}") from None
 
     return check_result
