@@ -10,9 +10,12 @@ from mcp_ref.errors import ErrorResponse, InvalidParams, RemoteProtocolError, Re
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
+from mcp_ref.revisions import REVISIONS
 from mcp_ref.server.utilities import pagination
 from mcp_ref.server.utilities.pagination import answer_list, walk
+from tests.eras import open_client
 from tests.server.fakes import FakeCaller, FakeContext, FakeServer
+from tests.wire import Background
 
 NAMES = "abcdefg"
 
@@ -82,8 +85,21 @@ def test_each_walk_begins_at_the_first_page_also_after_one_that_failed() -> None
     assert asked == [None, "x"] * 3
 
 
-def test_walk_ends_at_a_null_cursor() -> None:
-    assert walk(Asker(lambda _: {"tools": [1], "nextCursor": None}), "tools/list", "tools", {}) == [1]
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("whole", [True, False], ids=["the list", "a page"])
+def test_a_null_cursor_is_the_end(revision: str, whole: bool) -> None:
+    lists = {
+        "tools": ("list_tools", "list_tools_page", "tools"),
+        "prompts": ("list_prompts", "list_prompts_page", "prompts"),
+        "resources": ("list_resources", "list_resources_page", "resources"),
+        "templates": ("list_resource_templates", "list_resource_templates_page", "resourceTemplates"),
+    }
+    with open_client(revision, {"tools": {}, "prompts": {}, "resources": {}}) as (client, wire):
+        for all_pages, one_page, field in lists.values():
+            call = Background(getattr(client, all_pages if whole else one_page))
+            hints = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+            wire.answer(wire.receive()["id"], {field: [], "nextCursor": None, **hints})
+            assert call.outcome() == [] if whole else "nextCursor" not in call.outcome()
 
 
 def test_a_list_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
