@@ -521,6 +521,8 @@ class Peer:
             return
         if pending is None:
             log.debug("ignored %s: no request waits for it", method)
+        elif pending.empty():
+            pending.put(message)
         elif not pending.offer(message, params, MAX_UNREAD):
             self.complain("dropped %s: nobody reads what comes for the request %r", method, pending.id)
 

@@ -40,7 +40,6 @@ from mcp_ref.incoming import WRITE_TIMEOUT, Incoming
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.deadline import Deadline, check_seconds
 from mcp_ref.machinery.forks import opened_elsewhere
-from mcp_ref.machinery.json_text import weigh
 from mcp_ref.machinery.outbox import Outbox
 from mcp_ref.machinery.uri_template import covers
 from mcp_ref.messages import JsonObject
@@ -130,8 +129,8 @@ METHODS = (
 MAX_OPEN: Final = 10_000
 """Subscriptions that a server has open at once; it refuses more."""
 
-MAX_FILTERS_SIZE: Final = 64 << 20
-"""Bytes of their filters together, the first aside."""
+MAX_LISTENED: Final = 64 << 20
+"""Characters of the URIs and ids in all of their filters."""
 
 MAX_URIS: Final = 10_000
 """URIs in one filter."""
@@ -289,7 +288,7 @@ class Subscriptions(dict[Subscription, int]):
 
     Two clients may use the same id: a subscription is found by itself.
 
-    Threads: any; each use is one operation on a dict. The values are the bytes of their filters.
+    Threads: any; each use is one operation on a dict. The values are the characters in their filters.
     """
 
     def open(
@@ -321,13 +320,12 @@ class Subscriptions(dict[Subscription, int]):
             if value and declares(capabilities, capability):
                 honoured[field] = list(dict.fromkeys(value)) if isinstance(value, list) else value
         honoured |= also or {}
-        # One that is alone may have any size.
-        weight = weigh(honoured) if self else 0
-        if len(self) >= MAX_OPEN or sum(list(self.values())) + weight > MAX_FILTERS_SIZE:
+        size = sum(len(each) for values in honoured.values() if isinstance(values, list) for each in values)
+        if len(self) >= MAX_OPEN or sum(list(self.values())) + size > MAX_LISTENED:
             raise InternalError("Too many subscriptions")
         subscription = Subscription(incoming, cast(SubscriptionFilter, honoured), self)
         subscription.also = {(name, each): None for name, values in (also or {}).items() for each in values}
-        self[subscription] = weight
+        self[subscription] = size
         incoming.attach(subscription.lose)
         return subscription
 

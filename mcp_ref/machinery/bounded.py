@@ -1,7 +1,7 @@
 """BoundedQueue: what a peer sends faster than it is used, in so many pieces of so many bytes together.
 
-The contract: nothing here blocks. What is alone in the queue has room, whatever its size, and is not weighed: where
-nothing waits, nothing is paid for the bound. What is `put` has room always.
+The contract: nothing here blocks. `offer` weighs an item, and refuses it if there is no room. What is `put` has room
+always, as where the queue is empty: who keeps up pays nothing for the bound.
 """
 
 from __future__ import annotations
@@ -29,13 +29,11 @@ class BoundedQueue(SimpleQueue[Any]):
 
     def offer(self, item: Any, value: Any, most: int) -> bool:
         """Put an item that holds a value of a peer's; False if `most` wait already, or too many bytes."""
-        if not self.empty():
-            weight = 0 if value is None else weigh(value)
-            if self.qsize() >= most or self._came - self._went + weight > MAX_WAITING_SIZE:
-                return False
-            self._came += weight
-            item = Weighed(item, weight)
-        self.put(item)
+        weight = 0 if value is None else weigh(value)
+        if self.qsize() >= most or self._came - self._went + weight > MAX_WAITING_SIZE:
+            return False
+        self._came += weight
+        self.put(Weighed(item, weight))
         return True
 
     def unpack(self, weighed: Weighed) -> Any:

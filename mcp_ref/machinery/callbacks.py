@@ -42,7 +42,9 @@ class CallbackThread:
         with self._lock:
             if self._closed:
                 return
-            if not self._queue.offer(callback, value, MAX_WAITING):
+            if self._queue.empty():
+                self._queue.put(callback)
+            elif not self._queue.offer(callback, value, MAX_WAITING):
                 if not self._overflown:
                     log.warning("callbacks are too slow: some are dropped (%s), from %s on", self._thread.name, what)
                 self._overflown = True

@@ -185,11 +185,17 @@ def test_of_too_many_subscriptions_those_on_top_are_refused(connect: Connect, mo
 
 
 @every_way
-def test_the_filters_of_all_subscriptions_have_so_many_bytes(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscriptions, "MAX_FILTERS_SIZE", 3_000)
+def test_the_filters_of_all_subscriptions_have_so_many_characters(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscriptions, "MAX_LISTENED", 3_100)
     client = connect(shop())
     uris = [f"r://0/{'x' * 1_000}"]
-    with client.listen(resources=uris), client.listen(resources=uris) as second, client.listen(resources=uris):
+    with (
+        client.listen(resources=uris),
+        client.listen(resources=uris) as second,
+        client.listen(tools=True, resources=uris),
+    ):
         with pytest.raises(ErrorResponse, match="Too many subscriptions"):
             client.listen(resources=uris).__enter__()
         second.close()
