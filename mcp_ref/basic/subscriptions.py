@@ -342,13 +342,16 @@ class ChannelSubscriptions:
     def __init__(self, peer: Peer, server_info: JsonObject) -> None:
         self._peer, self._server_info = peer, server_info
         self._open: set[Subscription] = set()
-        self._changed = threading.Condition(threading.Lock())  # guards _open; told when one of it goes
+        self._changed = threading.Condition(threading.Lock())  # guards _open and _over; told when one of _open goes
+        self._over = False
 
     def carry(self, subscription: Subscription) -> None:
         """Write what a subscription has to say, from now to its end."""
         with self._changed:
             self._open.add(subscription)
         subscription.carry(partial(self._peer.run_soon, partial(self._write, subscription)))
+        if self._over:
+            subscription.end("the server closes")
 
     def _write(self, subscription: Subscription) -> None:
         """Write what is pending; at the end the two messages that the pages ask for, in this order."""
@@ -374,9 +377,13 @@ class ChannelSubscriptions:
     def end(self, timeout: float) -> None:
         """End all of them. Blocks: until that is written, at most `timeout` seconds."""
         with self._changed:
-            still_open = list(self._open)
+            still_open, self._over = list(self._open), True
         for subscription in still_open:
             subscription.end("the server closes")
+        if self._peer.closed is not None:
+            # Workers take nothing more; but a client that has closed its end may go on reading. Daemon: it may not.
+            write = partial(list, map(self._write, still_open))
+            threading.Thread(target=write, name="mcp-farewell", daemon=True).start()
         with self._changed:
             self._changed.wait_for(lambda: not self._open, timeout)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +17,7 @@ from mcp_ref.basic import subscriptions
 from mcp_ref.basic.transports.stdio import StdioServerTransport
 from mcp_ref.errors import HttpStatusError
 from tests.basic.transports.streamable_http import modern, raw
+from tests.eras import envelope
 from tests.features.conftest import Connect, alive, stateless_era, until
 from tests.wire import PATIENCE, Background
 
@@ -217,3 +220,16 @@ def test_a_listener_on_http_that_does_not_read_holds_up_nobody() -> None:
         service.close()
         assert time.monotonic() - before < HELD_UP
         wire.close()
+
+
+def test_a_client_that_closes_its_end_and_reads_on_gets_the_results_of_its_subscriptions() -> None:
+    code = "from mcp_ref import Server\nServer('s', declare=['tools']).run()"
+    params = {"notifications": {"toolsListChanged": True}, "_meta": envelope()}
+    asked = [{"jsonrpc": "2.0", "id": each, "method": subscriptions.LISTEN, "params": params} for each in (7, "x")]
+    done = subprocess.run(
+        [sys.executable, "-c", code], input="".join(json.dumps(each) + "\n" for each in asked), text=True,
+        capture_output=True, timeout=PATIENCE, check=True,
+    )  # fmt: skip
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {each["id"] for each in said if "result" in each} == {7, "x"}
+    assert [each["method"] for each in said if "method" in each].count("notifications/cancelled") == 2

@@ -305,7 +305,7 @@ class Session(Conversation):
         deadline = Deadline(timeout)
         if self._keep_alive is not None:
             self._keep_alive.stop()
-        if self.peer.closed is None and self._listening is not None:
+        if self._listening is not None:
             # What this client listens to ends first, and the workers get a moment to say so.
             self._listening.end(min(drain or FAREWELL_TIMEOUT, timeout / 2))
         stuck = self.peer.close(deadline, "the server closed the session", drain)
