@@ -15,8 +15,10 @@ decision the first time a method is used, and afterwards it is one look-up:
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import count
 from typing import Any, Literal, NamedTuple
 
 from mcp_ref.errors import (
@@ -67,6 +69,9 @@ class _Rules(dict[str, Rule]):
         rule = self[method] = self._make(method)
         return rule
 
+
+MAX_LEFT_OUT = 10
+"""Entries that a page of a list may have which do not fit, and are left out."""
 
 MAY_ASK = ("tools/call", "prompts/get", "resources/read")
 """The requests that may be answered with `input_required` (2026-07-28/basic/patterns/mrtr#supported-requests)."""
@@ -227,9 +232,17 @@ def _result_check(row: Method, revision: Revision, further: Mapping[str, Mapping
                 fits = checker(kinds[kind], revision)
             elif kind != "complete":
                 raise RemoteProtocolError(f"the result of {name} has an unexpected kind: {kind!r}")
-        try:
-            fits(result, "result")
-        except SchemaMismatch as mismatch:
-            raise RemoteProtocolError(f"the result of {name} does not fit revision {spoken}: {mismatch}") from None
+        for left_out in count():
+            try:
+                fits(result, "result")
+                return
+            except SchemaMismatch as mismatch:
+                problem = f"the result of {name} does not fit revision {spoken}: {mismatch}"
+                # One entry of a list must not hide the others; a list of nothing else is not one.
+                entry = re.match(r"result\.(\w+)\[(\d+)\]", mismatch.path) if paginated else None
+                if entry is None or left_out == MAX_LEFT_OUT:
+                    raise RemoteProtocolError(problem) from None
+                log.warning("left an entry out: %s", problem)
+                del result[entry[1]][int(entry[2])]
 
     return check_result

@@ -286,6 +286,7 @@ NOT_MET: dict[str, str] = {
     "MAX_ENDED": "how much one request does of what is due",
     "MAX_LIFETIME": "how far a number is believed",
     "MAX_NAME": "a name that the user of a host chooses",
+    "MAX_LEFT_OUT": "how much a client overlooks in a list",
     "MAX_LINES": "what an exercise may say",
     "MAX_OUTPUT": "what an exercise may write",
     "MAX_PAUSE": "of a wait for a task; the one of a call is above",

@@ -102,6 +102,25 @@ def test_a_null_cursor_is_the_end(revision: str, whole: bool) -> None:
             assert call.outcome() == [] if whole else "nextCursor" not in call.outcome()
 
 
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(("wrong", "whole"), [(1, True), (10, True), (11, False)])
+def test_a_list_is_read_without_the_few_entries_that_do_not_fit(
+    revision: str, wrong: int, whole: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = [{"name": name, "inputSchema": {"type": "object"}} for name in "ac"]
+    with open_client(revision, {"tools": {}}) as (client, wire):
+        call = Background(client.list_tools)
+        listed = [good[0], {"name": "b", "inputSchema": None}, *[{"inputSchema": {}}] * (wrong - 1), good[1]]
+        hints = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        wire.answer(wire.receive()["id"], {"tools": listed, **hints})
+        found = call.outcome()
+    if whole:
+        assert [each["name"] for each in found] == ["a", "c"]
+        assert caplog.text.count("left an entry out") == wrong and "result.tools[1].inputSchema" in caplog.text
+    else:
+        assert isinstance(found, RemoteProtocolError) and "result.tools[1]" in str(found)
+
+
 def test_a_list_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pagination, "MAX_PAGES", 5)
     asker = Asker(lambda cursor: {"tools": [], "nextCursor": f"{cursor}+"})
