@@ -53,6 +53,7 @@ from mcp_ref.errors import (
     Refusal,
     RemoteProtocolError,
     RequestCancelled,
+    RequestTimeout,
     TransportClosed,
 )
 from mcp_ref.incoming import WRITE_TIMEOUT, Incoming, Reply
@@ -220,6 +221,7 @@ class Peer:
         self._next_id = 1
         # By token, whose `put(params)` takes the progress of what was answered with a task; forgotten with its handle.
         self.progress_sinks: WeakValueDictionary[str, Any] = WeakValueDictionary()
+        self._odd_answer = ""  # the last that belonged to no request
         self.closed: McpError | None = None
         self._side_told = False  # whether the side was told of it
 
@@ -348,6 +350,9 @@ class Peer:
         """Forget a request that ended without an answer, and tell the peer if it may be working on it."""
         if not pending.id:
             return  # it was never begun; in a process that was forked, the lock may be held for ever
+        if isinstance(reason, RequestTimeout) and self._odd_answer:
+            reason.args = (f"{reason}; before that: {self._odd_answer}",)
+            self._odd_answer = ""
         for handle in pending.handles:
             handle.detach(pending.cancelled)
         with self._lock:
@@ -459,11 +464,18 @@ class Peer:
         elif problem is not None:
             self.complain("ignored a malformed response: %s", problem)
         elif request_id is None:
-            self.complain("the peer could not read one of our messages: %.300s", message["error"]["message"])
+            self._complain_of_answer("the peer could not read one of our messages: %.300s", message["error"]["message"])
+        elif type(request_id) is not int or not 0 < request_id < self._next_id:
+            self._complain_of_answer("ignored an answer to the id %.100r, which no request had", request_id)
         else:
             # SHOULD: ignore an answer that comes after the cancellation
             # (basic/utilities/cancellation#behavior-requirements)
             log.debug("ignored an answer to the id %r, which nothing waits for", request_id)
+
+    def _complain_of_answer(self, text: str, said: Any) -> None:
+        """Complain, also in the text of the next time-out: it may be this answer that was waited for."""
+        self._odd_answer = text % said
+        self.complain(text, said)
 
     def _take_request(self, message: JsonObject, reply: Reply, run: RunJob) -> None:
         method, params = message["method"], message.get("params") or {}

@@ -158,6 +158,37 @@ def test_a_malformed_response_is_the_peers_fault(members: Any) -> None:
         assert wire.silent()
 
 
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ({"id": "1", "result": {}}, "ignored an answer to the id '1', which no request had"),
+        ({"id": 0, "result": {}}, "ignored an answer to the id 0, which no request had"),
+        ({"id": None, "error": {"code": -32600, "message": "odd"}}, "could not read one of our messages: odd"),
+    ],
+)
+def test_a_time_out_names_the_answer_that_belonged_to_no_request(
+    answer: Any, says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with a_peer(lambda incoming: {}, role="client") as (peer, wire):
+        call = Background(peer.request, "tools/list", None, {"timeout": 0.2})
+        wire.receive()
+        for _ in range(3):
+            wire.send({"jsonrpc": "2.0", **answer})
+        assert says in str(call.outcome())
+        again = Background(peer.request, "tools/list", None, {"timeout": 0.05})
+        assert isinstance(problem := again.outcome(), RequestTimeout) and says not in str(problem)
+    assert [each.levelname for each in caplog.records if says in each.message] == ["WARNING"]
+
+
+def test_a_late_answer_to_a_request_that_was_given_up_is_no_complaint(caplog: pytest.LogCaptureFixture) -> None:
+    with a_peer(lambda incoming: {}, role="client") as (peer, wire):
+        call = Background(peer.request, "tools/list", None, {"timeout": 0.05})
+        request = wire.receive()
+        assert isinstance(call.outcome(), RequestTimeout)
+        wire.answer(request["id"], {"tools": []})
+    assert "answer" not in caplog.text
+
+
 def test_an_error_response_is_raised_with_all_that_it_says() -> None:
     with to_client() as (client, wire):
         call = Background(client.ping)
