@@ -15,10 +15,8 @@ decision the first time a method is used, and afterwards it is one look-up:
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import count
 from typing import Any, Literal, NamedTuple
 
 from mcp_ref.errors import (
@@ -29,7 +27,7 @@ from mcp_ref.errors import (
     RemoteProtocolError,
 )
 from mcp_ref.machinery.arguments import PROTOCOL_HINTS
-from mcp_ref.machinery.checking import SchemaMismatch, checker
+from mcp_ref.machinery.checking import SchemaMismatch, check_page, checker
 from mcp_ref.machinery.projection import losing, projector
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
@@ -69,9 +67,6 @@ class _Rules(dict[str, Rule]):
         rule = self[method] = self._make(method)
         return rule
 
-
-MAX_LEFT_OUT = 10
-"""Entries that a page of a list may have which do not fit, and are left out."""
 
 MAY_ASK = ("tools/call", "prompts/get", "resources/read")
 """The requests that may be answered with `input_required` (2026-07-28/basic/patterns/mrtr#supported-requests)."""
@@ -212,16 +207,9 @@ def _result_check(row: Method, revision: Revision, further: Mapping[str, Mapping
 
     def check_result(result: Any) -> None:
         """A mismatch is the peer's fault; in the stateless era the result says of which kind it is."""
-        fits: Callable[[Any, str], Any] = check
-        if paginated and result.get("nextCursor", "") is None:
-            del result["nextCursor"]  # servers are known that write null for the last page
-        spoken = revision
-        if name == "initialize" and isinstance(named := result.get("protocolVersion"), str):
-            # It is of the revision that it names, which need not be the one that was asked for.
-            spoken = REVISIONS.get(named, revision)
-            if named != spoken.name or spoken.era != "session":
-                return  # `accept_answer` refuses it by its name
-            fits = checker(row.result, spoken)
+        # The result of `initialize` is of the revision that it names, which need not be the one that was asked for.
+        spoken = REVISIONS.get(str(result.get("protocolVersion")), revision) if name == "initialize" else revision
+        fits: Callable[[Any, str], Any] = check if spoken is revision else checker(row.result, spoken)
         if not revision.servers_send_requests:
             # MUST: a result without a `resultType` is complete; one of an unknown kind is invalid
             # (2026-07-28/basic/index#resulttype)
@@ -232,17 +220,9 @@ def _result_check(row: Method, revision: Revision, further: Mapping[str, Mapping
                 fits = checker(kinds[kind], revision)
             elif kind != "complete":
                 raise RemoteProtocolError(f"the result of {name} has an unexpected kind: {kind!r}")
-        for left_out in count():
-            try:
-                fits(result, "result")
-                return
-            except SchemaMismatch as mismatch:
-                problem = f"the result of {name} does not fit revision {spoken}: {mismatch}"
-                # One entry of a list must not hide the others; a list of nothing else is not one.
-                entry = re.match(r"result\.(\w+)\[(\d+)\]", mismatch.path) if paginated else None
-                if entry is None or left_out == MAX_LEFT_OUT:
-                    raise RemoteProtocolError(problem) from None
-                log.warning("left an entry out: %s", problem)
-                del result[entry[1]][int(entry[2])]
+        try:
+            check_page(fits, result, "result") if paginated else fits(result, "result")
+        except SchemaMismatch as mismatch:
+            raise RemoteProtocolError(f"the result of {name} does not fit revision {spoken}: {mismatch}") from None
 
     return check_result

@@ -18,8 +18,7 @@ and have not answered. Whoever pops a row owns what happens to it: a response, a
 the transport race for a row of ours, an answer and a cancellation for a row of theirs; only the first finds it.
 
 `receive` runs in the transport's reader. It only routes: it takes the one lock for a moment, puts into queues, and
-neither writes nor runs a user's code, so that a peer which does not read cannot stop us from reading before thousands
-of refusals wait for it.
+neither writes nor runs a user's code: who does not read cannot stop us before thousands of refusals wait for it.
 """
 
 from __future__ import annotations
@@ -72,9 +71,7 @@ MAX_IN_FLIGHT = 10_000
 """Requests of the peer that may wait for an answer at once; more are refused. Nothing more is read while that many
 refusals wait to be written; a peer that reads none of them in `REFUSAL_TIMEOUT` counts as lost."""
 
-MAX_IN_FLIGHT_SIZE = 256 << 20
-"""Bytes of those whose handlers run or wait."""
-
+MAX_IN_FLIGHT_SIZE = 256 << 20  # bytes of those whose handlers run or wait
 REFUSAL_TIMEOUT = 30.0  # seconds
 
 MAX_UNREAD = 10_000
@@ -221,7 +218,6 @@ class Peer:
         self._next_id = 1
         # By token, whose `put(params)` takes the progress of what was answered with a task; forgotten with its handle.
         self.progress_sinks: WeakValueDictionary[str, Any] = WeakValueDictionary()
-        self._odd_answer = ""  # the last that belonged to no request
         self.closed: McpError | None = None
         self._side_told = False  # whether the side was told of it
 
@@ -350,9 +346,8 @@ class Peer:
         """Forget a request that ended without an answer, and tell the peer if it may be working on it."""
         if not pending.id:
             return  # it was never begun; in a process that was forked, the lock may be held for ever
-        if isinstance(reason, RequestTimeout) and self._odd_answer:
-            reason.args = (f"{reason}; before that: {self._odd_answer}",)
-            self._odd_answer = ""
+        if isinstance(reason, RequestTimeout) and (complaint := self.complain.take_last()):
+            reason.args = (f"{reason}; before that: {complaint}",)
         for handle in pending.handles:
             handle.detach(pending.cancelled)
         with self._lock:
@@ -464,18 +459,13 @@ class Peer:
         elif problem is not None:
             self.complain("ignored a malformed response: %s", problem)
         elif request_id is None:
-            self._complain_of_answer("the peer could not read one of our messages: %.300s", message["error"]["message"])
+            self.complain("the peer could not read one of our messages: %.300s", message["error"]["message"])
         elif type(request_id) is not int or not 0 < request_id < self._next_id:
-            self._complain_of_answer("ignored an answer to the id %.100r, which no request had", request_id)
+            self.complain("ignored an answer to the id %.100r, which no request had", request_id)
         else:
             # SHOULD: ignore an answer that comes after the cancellation
             # (basic/utilities/cancellation#behavior-requirements)
             log.debug("ignored an answer to the id %r, which nothing waits for", request_id)
-
-    def _complain_of_answer(self, text: str, said: Any) -> None:
-        """Complain, also in the text of the next time-out: it may be this answer that was waited for."""
-        self._odd_answer = text % said
-        self.complain(text, said)
 
     def _take_request(self, message: JsonObject, reply: Reply, run: RunJob) -> None:
         method, params = message["method"], message.get("params") or {}
@@ -491,10 +481,9 @@ class Peer:
             if incoming.id in self.unanswered:
                 raise InvalidRequest(f"Invalid request: id {incoming.id!r} is still in flight")
             # Requests that were cancelled before their turn are no longer in the table, and still wait for a worker.
-            if len(self.unanswered) >= MAX_IN_FLIGHT or len(workers.waiting) + len(workers.urgent) >= MAX_IN_FLIGHT:
+            waiting = max(len(self.unanswered), len(workers.waiting) + len(workers.urgent))
+            if waiting >= MAX_IN_FLIGHT or self._handled_size + incoming.weight > MAX_IN_FLIGHT_SIZE:
                 raise InternalError("Too many requests in flight")
-            if self._handled_size + incoming.weight > MAX_IN_FLIGHT_SIZE:
-                raise InternalError("Too many bytes of requests in flight")
             self._handled_size += incoming.weight
             if self.closed is None:
                 self.unanswered[incoming.id] = incoming

@@ -382,8 +382,8 @@ class ChannelSubscriptions:
             subscription.end("the server closes")
         if self._peer.closed is not None:
             # Workers take nothing more; but a client that has closed its end may go on reading. Daemon: it may not.
-            write = partial(list, map(self._write, still_open))
-            threading.Thread(target=write, name="mcp-farewell", daemon=True).start()
+            last_words: Callable[[], object] = partial(list, map(self._write, still_open))
+            threading.Thread(target=last_words, name="mcp-farewell", daemon=True).start()
         with self._changed:
             self._changed.wait_for(lambda: not self._open, timeout)
 

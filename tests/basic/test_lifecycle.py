@@ -153,7 +153,7 @@ def test_the_answer_to_initialize_is_of_the_revision_that_it_names() -> None:
 @pytest.mark.parametrize("named", ["2026-07-28", "2099-01-01"])
 def test_an_answer_to_initialize_in_another_version_is_refused_by_its_name(named: str) -> None:
     with connecting(revision="2025-11-25") as (_, wire, under_way):
-        wire.answer(wire.receive()["id"], {"protocolVersion": named, "capabilities": [], "serverInfo": {}})
+        wire.answer(wire.receive()["id"], {"protocolVersion": named, "capabilities": {}, "serverInfo": CLIENT_INFO})
         assert str(under_way.outcome()) == f"the server speaks '{named}', and this client 2025-11-25"
 
 

@@ -19,10 +19,10 @@ The stateless era is tried first, with `server/discover`:
     its end, over stdio                                 of the session era, and is started again
     HTTP 401, 403, 408, 429, 5xx, no connection         not known: it is raised
 
-A server over stdio that says nothing may be slow, or may be old and ignore what it does not know. After `probe_timeout`
-`initialize` is asked on the same pipe. If that opens a session, the session counts, whatever comes of the probe: a
-server of both eras that was slow to start has read both, and goes on in what came last. If it is refused, the answer to
-the probe counts. A server that was ended, or spoiled, by the probe is started once more, and asked `initialize` alone.
+A server over stdio that says nothing may be slow, or old. After `probe_timeout` it is asked `initialize` on the same
+pipe. A session that this opens counts, whatever comes of the probe: a server of both eras may take nothing else from
+then on. If it is refused, the answer to the probe counts; if the probe has ended or spoiled the server, that is started
+once more, and asked `initialize` alone.
 
 What was found is remembered for the server: a command that is started alike, or the URL without its query.
 """
@@ -268,7 +268,7 @@ def _find_era(
         else:
             peer.side, peer.terms = probe, probe.terms(probe.revisions[-1])
             return connection.begin(probe, deadline, lambda: first)
-        # Neither: it was ended, or spoiled, by the probe, and is started once more.
+        # Neither: it is started once more.
         if is_transport(client.target):
             raise failed[-1]
         if isinstance(failed[-1], TransportClosed):

@@ -116,7 +116,9 @@ def test_a_list_is_read_without_the_few_entries_that_do_not_fit(
         found = call.outcome()
     if whole:
         assert [each["name"] for each in found] == ["a", "c"]
-        assert caplog.text.count("left an entry out") == wrong and "result.tools[1].inputSchema" in caplog.text
+        assert (
+            caplog.text.count("left an entry of a list out") == wrong and "result.tools[1].inputSchema" in caplog.text
+        )
     else:
         assert isinstance(found, RemoteProtocolError) and "result.tools[1]" in str(found)
 
