@@ -588,6 +588,8 @@ class Peer:
             except Refusal as refusal:
                 result = refusal
             except BaseException as problem:
+                if self.process != os.getpid():
+                    raise  # to machinery/workers, which ends the child
                 # Also what is not an Exception, such as SystemExit: it ends the handler, not the thread.
                 if not incoming.cancelled:
                     shown = None if isinstance(problem, TransportClosed) else problem

@@ -259,8 +259,7 @@ def _find_era(
             return session
         except (ErrorResponse, TransportClosed) as problem:
             failed.append(problem)
-        # It opens no session: the answer to the line before can be but a moment away.
-        asked.deadline = at_most(client.probe_timeout, deadline)
+        asked.deadline = at_most(client.probe_timeout, deadline)  # it may come a moment later
         try:
             first = peer.await_answer(asked, asked.until(asked.deadline))
         except McpError as problem:
