@@ -23,9 +23,8 @@ def opened_elsewhere(what: str, process: int) -> LocalProtocolError:
 
 
 def end_child(problem: BaseException | None) -> None:
-    """End a process that a job was forked into, once the job has ended there: as a program would that it had been."""
+    """End the process that a job has forked, once the job has ended there, with the exit code that a program has."""
     code = problem.code if isinstance(problem, SystemExit) else problem and 1
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):
-            stream.flush()
+    with suppress(Exception):
+        sys.stdout.flush()
     os._exit(code if isinstance(code, int) else 1 if code else 0)

@@ -279,9 +279,8 @@ class Worker(threading.Thread):
                 job()
             except BaseException as raised:
                 # Also what is not an Exception, such as SystemExit: it ends the job, not the thread with its place.
+                log.exception("a job failed in %s", self.name)
                 problem = raised
-                if not isinstance(raised, SystemExit) or self.pool.process == os.getpid():
-                    log.exception("a job failed in %s", self.name)
             if self.pool.process != os.getpid():
                 end_child(problem)
             self.doing = NAMELESS
