@@ -27,11 +27,11 @@ from mcp_ref.errors import (
     RemoteProtocolError,
 )
 from mcp_ref.machinery.arguments import PROTOCOL_HINTS
-from mcp_ref.machinery.checking import SchemaMismatch, checker
+from mcp_ref.machinery.checking import SchemaMismatch, check_page, checker
 from mcp_ref.machinery.projection import losing, projector
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
-from mcp_ref.revisions import Revision
+from mcp_ref.revisions import REVISIONS, Revision
 
 log = logging.getLogger(__name__)
 
@@ -205,10 +205,13 @@ def _params_check(row: Method, revision: Revision) -> Check:
 def _result_check(row: Method, revision: Revision, further: Mapping[str, Mapping[str, Any]]) -> Check:
     name, check = row.name, checker(row.result, revision)
     kinds = {**further.get("*", {}), **further.get(name, {})}
+    paginated = "nextCursor" in getattr(row.result, "__annotations__", ())
 
     def check_result(result: Any) -> None:
         """A mismatch is the peer's fault; in the stateless era the result says of which kind it is."""
-        fits: Callable[[Any, str], Any] = check
+        # The result of `initialize` is of the revision that it names, which need not be the one that was asked for.
+        spoken = REVISIONS.get(str(result.get("protocolVersion")), revision) if name == "initialize" else revision
+        fits: Callable[[Any, str], Any] = check if spoken is revision else checker(row.result, spoken)
         if not revision.servers_send_requests:
             # MUST: a result without a `resultType` is complete; one of an unknown kind is invalid
             # (2026-07-28/basic/index#resulttype)
@@ -220,8 +223,8 @@ def _result_check(row: Method, revision: Revision, further: Mapping[str, Mapping
             elif kind != "complete":
                 raise RemoteProtocolError(f"the result of {name} has an unexpected kind: {kind!r}")
         try:
-            fits(result, "result")
+            check_page(fits, result, "result") if paginated else fits(result, "result")
         except SchemaMismatch as mismatch:
-            raise RemoteProtocolError(f"the result of {name} does not fit revision {revision}: {mismatch}") from None
+            raise RemoteProtocolError(f"the result of {name} does not fit revision {spoken}: {mismatch}") from None
 
     return check_result

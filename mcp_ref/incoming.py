@@ -72,7 +72,19 @@ class Incoming(Cancel):
     Threads: any.
     """
 
-    __slots__ = ("_began", "_ended", "_gone", "_writing", "id", "inputs", "method", "params", "reply", "state")
+    __slots__ = (
+        "_began",
+        "_ended",
+        "_gone",
+        "_writing",
+        "id",
+        "inputs",
+        "method",
+        "params",
+        "reply",
+        "state",
+        "weight",
+    )
 
     def __init__(
         self,
@@ -87,6 +99,7 @@ class Incoming(Cancel):
         self.id, self.method, self.params, self.reply = request_id, method, params, reply
         self.inputs: JsonObject = {}
         self.state: Any = None
+        self.weight = 0  # of `params`, while its handler runs or waits
         self._gone = gone
         self._writing = threading.Lock()  # guards _ended, and is held for the write that belongs to it
         self._ended, self._began = False, time.monotonic()

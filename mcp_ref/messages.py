@@ -117,6 +117,11 @@ def readable_id(message: Any) -> RequestId | None:
     return value if is_id(value) else None
 
 
+def asks(message: Any) -> bool:
+    """Whether what arrived says of itself that it is a request, however malformed."""
+    return isinstance(message, dict) and message.get("jsonrpc") == "2.0" and "method" in message and "id" in message
+
+
 def kind_of(message: Any) -> Kind:
     """Tell a request, a notification and a response apart by their members, and check the frame.
 

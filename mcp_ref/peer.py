@@ -18,7 +18,7 @@ and have not answered. Whoever pops a row owns what happens to it: a response, a
 the transport race for a row of ours, an answer and a cancellation for a row of theirs; only the first finds it.
 
 `receive` runs in the transport's reader. It only routes: it takes the one lock for a moment, puts into queues, and
-neither writes nor runs a user's code, so that a peer which does not read can never stop us from reading.
+neither writes nor runs a user's code: who does not read cannot stop us before thousands of refusals wait for it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import nullcontext
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -52,12 +52,15 @@ from mcp_ref.errors import (
     Refusal,
     RemoteProtocolError,
     RequestCancelled,
+    RequestTimeout,
     TransportClosed,
 )
 from mcp_ref.incoming import WRITE_TIMEOUT, Incoming, Reply
+from mcp_ref.machinery.bounded import BoundedQueue, Weighed
 from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.deadline import Clock, Deadline
 from mcp_ref.machinery.forks import opened_elsewhere
+from mcp_ref.machinery.json_text import weigh
 from mcp_ref.machinery.workers import Workers, before_block
 from mcp_ref.messages import JsonObject, RequestId
 from mcp_ref.methods import Options
@@ -65,8 +68,11 @@ from mcp_ref.methods import Options
 log = logging.getLogger(__name__)
 
 MAX_IN_FLIGHT = 10_000
-"""Requests of the peer that may wait for an answer at once; more are refused. A peer that does not even read that many
-refusals counts as lost."""
+"""Requests of the peer that may wait for an answer at once; more are refused. Nothing more is read while that many
+refusals wait to be written; a peer that reads none of them in `REFUSAL_TIMEOUT` counts as lost."""
+
+MAX_IN_FLIGHT_SIZE = 256 << 20  # bytes of those whose handlers run or wait
+REFUSAL_TIMEOUT = 30.0  # seconds
 
 MAX_UNREAD = 10_000
 """Notifications that may wait for the caller of one request, whose callback is slow; any more are dropped."""
@@ -111,7 +117,7 @@ def _run_here(job: Callable[[], None], *, urgent: bool = False) -> None:
 # -- one request of ours ------------------------------------------------------------------------------------------
 
 
-class PendingRequest(SimpleQueue):  # type: ignore[type-arg]
+class PendingRequest(BoundedQueue):
     """A request that we send: the queue in which what belongs to it arrives. It is the `Inbox` of a transport.
 
     Args:
@@ -138,7 +144,9 @@ class PendingRequest(SimpleQueue):  # type: ignore[type-arg]
                 # The clock may have stood still meanwhile; then there is time left, and the wait goes on.
                 deadline.check(f"waiting for the answer to {self.method}")
                 continue
-            if isinstance(item, McpError):
+            if isinstance(item, Weighed):
+                item = self.unpack(item)
+            elif isinstance(item, McpError):
                 raise item
             yield item
 
@@ -203,8 +211,10 @@ class Peer:
         self.complain = Complaints(log)
         self.process = os.getpid()
         self._lock = threading.Lock()  # guards changes of what follows; nothing is sent and no user code runs inside
+        self._refusals = threading.Semaphore(MAX_IN_FLIGHT)  # what may wait to be written
         self._pending: dict[Any, PendingRequest] = {}
         self.unanswered: dict[RequestId, Incoming] = {}
+        self._handled_size = 0  # bytes of requests whose handlers have not ended
         self._next_id = 1
         # By token, whose `put(params)` takes the progress of what was answered with a task; forgotten with its handle.
         self.progress_sinks: WeakValueDictionary[str, Any] = WeakValueDictionary()
@@ -336,6 +346,8 @@ class Peer:
         """Forget a request that ended without an answer, and tell the peer if it may be working on it."""
         if not pending.id:
             return  # it was never begun; in a process that was forked, the lock may be held for ever
+        if isinstance(reason, RequestTimeout) and (complaint := self.complain.take_last()):
+            reason.args = (f"{reason}; before that: {complaint}",)
         for handle in pending.handles:
             handle.detach(pending.cancelled)
         with self._lock:
@@ -397,7 +409,7 @@ class Peer:
     # -- receiving ------------------------------------------------------------------------------------------------
 
     def receive(self, data: bytes, reply: Reply | None = None) -> None:
-        """Route the text of one message (or batch). Blocks for nothing; raises nothing.
+        """Route the text of one message (or batch). Raises nothing; blocks for nothing but a flood of refusals.
 
         Args:
             reply: where answers go, if not simply to the transport.
@@ -448,6 +460,8 @@ class Peer:
             self.complain("ignored a malformed response: %s", problem)
         elif request_id is None:
             self.complain("the peer could not read one of our messages: %.300s", message["error"]["message"])
+        elif type(request_id) is not int or not 0 < request_id < self._next_id:
+            self.complain("ignored an answer to the id %.100r, which no request had", request_id)
         else:
             # SHOULD: ignore an answer that comes after the cancellation
             # (basic/utilities/cancellation#behavior-requirements)
@@ -461,12 +475,16 @@ class Peer:
             self.complain("ignored a request: servers send none in %s", self.terms.revision)
             return
         incoming, workers = Incoming(message["id"], method, params, reply), self._workers
+        # What is alone has room, and is not weighed.
+        incoming.weight = weigh(params) if self._handled_size else 1
         with self._lock:
             if incoming.id in self.unanswered:
                 raise InvalidRequest(f"Invalid request: id {incoming.id!r} is still in flight")
             # Requests that were cancelled before their turn are no longer in the table, and still wait for a worker.
-            if len(self.unanswered) >= MAX_IN_FLIGHT or len(workers.waiting) + len(workers.urgent) >= MAX_IN_FLIGHT:
+            waiting = max(len(self.unanswered), len(workers.waiting) + len(workers.urgent))
+            if waiting >= MAX_IN_FLIGHT or self._handled_size + incoming.weight > MAX_IN_FLIGHT_SIZE:
                 raise InternalError("Too many requests in flight")
+            self._handled_size += incoming.weight
             if self.closed is None:
                 self.unanswered[incoming.id] = incoming
         answer: JsonObject | Refusal | Answerer
@@ -504,9 +522,9 @@ class Peer:
             return
         if pending is None:
             log.debug("ignored %s: no request waits for it", method)
-        elif pending.qsize() < MAX_UNREAD:
+        elif pending.empty():
             pending.put(message)
-        else:
+        elif not pending.offer(message, params, MAX_UNREAD):
             self.complain("dropped %s: nobody reads what comes for the request %r", method, pending.id)
 
     def _take_progress(self, params: JsonObject) -> PendingRequest | None:
@@ -561,7 +579,7 @@ class Peer:
             result = answer
         elif incoming.reason is not None:
             # SHOULD: stop processing what was cancelled (basic/utilities/cancellation#behavior-requirements)
-            return
+            result = None
         else:
             threading.current_thread().doing = f"{incoming.method} (id {incoming.id!r})"  # type: ignore[attr-defined]
             try:
@@ -570,6 +588,8 @@ class Peer:
             except Refusal as refusal:
                 result = refusal
             except BaseException as problem:
+                if self.process != os.getpid():
+                    raise  # to machinery/workers, which ends the child
                 # Also what is not an Exception, such as SystemExit: it ends the handler, not the thread.
                 if not incoming.cancelled:
                     shown = None if isinstance(problem, TransportClosed) else problem
@@ -577,15 +597,15 @@ class Peer:
                 # MUST: handle sensitive data appropriately: no traceback and no text of ours goes on the wire
                 # (client/sampling#security-considerations)
                 result = InternalError("Internal error")
-        if result is None:
-            return
         with self._lock:
+            self._handled_size -= incoming.weight
+            incoming.weight = 0
             # By identity: the peer may use the id of a cancelled request again while its handler still runs.
-            owned = self.unanswered.get(incoming.id) is incoming
+            owned = result is not None and self.unanswered.get(incoming.id) is incoming
             if owned:
                 del self.unanswered[incoming.id]
         # A receiver SHOULD NOT answer a cancelled request (basic/utilities/cancellation#behavior-requirements)
-        if owned:
+        if owned and result is not None:
             if isinstance(result, Refusal):
                 response = messages.error(incoming.id, result)
             else:
@@ -596,7 +616,8 @@ class Peer:
         self, request_id: RequestId | None, refusal: Refusal, reply: Reply, run: RunJob, refused: Any = None
     ) -> None:
         """Answer what never became a request. If the reader calls this, a worker writes."""
-        if not self.terms.takes_requests:
+        if self.terms.role == "client" and not (self.terms.takes_requests and messages.asks(refused)):
+            # A server that prints is answered nothing: one that prints what it reads would never come to an end.
             self.complain("ignored what the server sent: %s", refusal)
             return
         # The stateless era shares the channel, whatever revision its session has.
@@ -604,10 +625,16 @@ class Peer:
         id_optional = stateless or self.terms.revision.error_id_optional
         answer = messages.error(request_id, refusal, id_optional=id_optional)
         incoming = Incoming("", "a message that was refused", {}, reply)
-        if len(self._workers.urgent) >= MAX_IN_FLIGHT:
-            self.fail(TransportClosed("the peer sends what must be refused faster than it reads the refusals"))
+
+        def write() -> None:
+            incoming.finish(answer, Deadline(self._timeout))
+            self._refusals.release()
+
+        if self._refusals.acquire(timeout=REFUSAL_TIMEOUT if self.closed is None else 0):
+            run(write, urgent=True)
         else:
-            run(lambda: incoming.finish(answer, Deadline(self._timeout)), urgent=True)
+            self.complain(problem := "the peer does not read the refusals of what it sends")
+            self.fail(TransportClosed(problem))
 
     # -- jobs of the role -----------------------------------------------------------------------------------------
 

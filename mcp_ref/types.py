@@ -143,8 +143,11 @@ NotificationMetaObject = TypedDict(
 )
 """`_meta` of a notification in the stateless era: open, with the subscription that it belongs to, if to any."""
 
-ResultMetaObject = TypedDict("ResultMetaObject", {"io.modelcontextprotocol/serverInfo": NotRequired[Implementation]})
-"""`_meta` of a result in the stateless era: open, with the server that answers."""
+ResultMetaObject = TypedDict(
+    "ResultMetaObject",
+    {"io.modelcontextprotocol/serverInfo": NotRequired[Annotated[Implementation, Since("2026-07-28")]]},
+)
+"""`_meta` of a result: open. In the stateless era it says which server answers."""
 
 
 class RequestParams(TypedDict):
@@ -172,7 +175,7 @@ class NotificationParams(TypedDict):
 class Result(TypedDict):
     """What any result may hold. `resultType` belongs to the stateless era, and is sent in no earlier revision."""
 
-    _meta: NotRequired[Annotated[JsonObject, FromRevision("2026-07-28", ResultMetaObject)]]
+    _meta: NotRequired[ResultMetaObject]
     resultType: NotRequired[ResultType]
 
 

@@ -158,6 +158,37 @@ def test_a_malformed_response_is_the_peers_fault(members: Any) -> None:
         assert wire.silent()
 
 
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ({"id": "1", "result": {}}, "ignored an answer to the id '1', which no request had"),
+        ({"id": 0, "result": {}}, "ignored an answer to the id 0, which no request had"),
+        ({"id": None, "error": {"code": -32600, "message": "odd"}}, "could not read one of our messages: odd"),
+    ],
+)
+def test_a_time_out_names_the_answer_that_belonged_to_no_request(
+    answer: Any, says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with a_peer(lambda incoming: {}, role="client") as (peer, wire):
+        call = Background(peer.request, "tools/list", None, {"timeout": 0.2})
+        wire.receive()
+        for _ in range(3):
+            wire.send({"jsonrpc": "2.0", **answer})
+        assert says in str(call.outcome())
+        again = Background(peer.request, "tools/list", None, {"timeout": 0.05})
+        assert isinstance(problem := again.outcome(), RequestTimeout) and says not in str(problem)
+    assert [each.levelname for each in caplog.records if says in each.message] == ["WARNING"]
+
+
+def test_a_late_answer_to_a_request_that_was_given_up_is_no_complaint(caplog: pytest.LogCaptureFixture) -> None:
+    with a_peer(lambda incoming: {}, role="client") as (peer, wire):
+        call = Background(peer.request, "tools/list", None, {"timeout": 0.05})
+        request = wire.receive()
+        assert isinstance(call.outcome(), RequestTimeout)
+        wire.answer(request["id"], {"tools": []})
+    assert "answer" not in caplog.text
+
+
 def test_an_error_response_is_raised_with_all_that_it_says() -> None:
     with to_client() as (client, wire):
         call = Background(client.ping)
@@ -273,17 +304,65 @@ def test_requests_cancelled_before_their_turn_count_as_a_flood_too(monkeypatch: 
         assert wire.receive()["id"] == 0
 
 
-def test_a_peer_that_floods_and_does_not_read_is_given_up_with_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_that_floods_and_does_not_read_is_given_up_with_few_threads(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(peer_module, "MAX_IN_FLIGHT", 20)
+    monkeypatch.setattr(peer_module, "REFUSAL_TIMEOUT", 0.05)
     transport, side = Deaf(), Answerer(lambda incoming: {})
     peer = Peer(transport, side, terms("2025-11-25"))
     before = threading.active_count()
-    for _ in range(20 + MAX_URGENT + 1):
+    for _ in range(20):
         peer.receive(b"not json")
-    assert side.gone.is_set()
-    assert threading.active_count() - before <= 4
+    assert not side.gone.is_set()
+    peer.receive(b"not json")
+    assert side.gone.is_set() and "does not read the refusals" in caplog.text
+    assert threading.active_count() - before <= MAX_URGENT + 1
     transport.reads.set()
     peer.close(Deadline(PATIENCE))
+
+
+def test_a_peer_that_floods_and_reads_gets_all_of_its_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peer_module, "MAX_IN_FLIGHT", 3)
+    transport, side = Deaf(), Answerer(lambda incoming: {})
+    peer = Peer(transport, side, terms("2025-11-25"))
+    flood = Background(lambda: [peer.receive(b"not json") for _ in range(100)])
+    transport.reads.set()
+    flood.outcome()
+    peer.close(Deadline(PATIENCE))
+    assert len(transport.sent) == 100 and [str(each) for each in side.reasons] == ["closed on this side"]
+
+
+# -- what a client does not answer --------------------------------------------------------------------------------
+
+
+NOISE = [
+    '{"level": "info", "msg": "listening"}', "[INFO] started", '{"id": 1, "method": "GET"}', "[]", "[5]", "{",
+    '{"jsonrpc": "1.0", "id": 1, "method": "ping"}', '{"jsonrpc": "2.0", "id": 1}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-11-25", "2026-07-28"])
+def test_a_client_answers_no_noise(revision: str, caplog: pytest.LogCaptureFixture) -> None:
+    with a_peer(lambda incoming: {}, revision, "client") as (peer, wire):
+        for text in NOISE * 20:
+            wire.send_text(text)
+        call = Background(peer.request, "tools/list")
+        request = wire.receive()
+        assert request["method"] == "tools/list"
+        wire.answer(request["id"], {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
+        assert call.outcome()["tools"] == []
+        assert wire.silent()
+    assert [each.message.partition(":")[0] for each in caplog.records] == ["ignored what the server sent"]
+
+
+def test_a_client_refuses_a_request_that_says_so_however_malformed() -> None:
+    with a_peer(lambda incoming: {}, "2025-03-26", "client") as (_, wire):
+        for message in ({"id": 1, "method": 5}, {"id": [], "method": "ping"}):
+            wire.send({"jsonrpc": "2.0", **message})
+            assert wire.receive()["error"]["code"] == -32600
+        wire.send([5, {"log": "line"}, {"jsonrpc": "2.0", "id": 2, "method": "ping"}, []])
+        assert [each["id"] for each in wire.receive()] == [2]
 
 
 # -- batches ------------------------------------------------------------------------------------------------------

@@ -84,7 +84,8 @@ def take_batch(self: Any, batch: list[Any], reply: Reply, run: Any) -> None:
     if len(batch) > MAX_BATCH:
         raise InvalidRequest(f"Invalid request: a batch has at most {MAX_BATCH:,} messages")
     # MUST: a receiver supports batches: their answers are collected in one array (2025-03-26/basic/index#batching)
-    collected = BatchReply(reply, sum(map(wants_answer, batch)))
+    answered = wants_answer if self.terms.role == "server" else messages.asks
+    collected = BatchReply(reply, sum(map(answered, batch)))
     for message in batch:
         method = message.get("method") if isinstance(message, dict) and "id" in message else None
         if isinstance(message, list):
@@ -100,7 +101,7 @@ def take_batch(self: Any, batch: list[Any], reply: Reply, run: Any) -> None:
 
 
 def wants_answer(message: Any) -> bool:
-    """Whether an entry of a batch will be answered: a request, or something that is not a message at all."""
+    """Whether a server answers an entry of a batch: a request, or something that is not a message at all."""
     return (
         not isinstance(message, dict)
         or ("method" in message and "id" in message)

@@ -171,19 +171,21 @@ def tell_now(extensions: Iterable[Extension], ctx: Context, subscription: Subscr
 def extension(self: Context, name: str) -> JsonObject | None:
     """The client's settings for an extension that this server declares, such as "com.example/audit".
 
-    None: the client did not declare it, as no client of the session era can; then do without it, as the page asks.
+    None: the client did not declare it; then do without it, as the page asks. In the session era clients may declare it
+    with `initialize`, whose capabilities are an open set.
     Raises: LocalProtocolError: this server did not declare it.
     """
     if name not in (self.server.introduction().capabilities.get("extensions") or {}):
         raise LocalProtocolError(f"this server did not declare the extension {name}")
-    settings: JsonObject | None = (self.peer_capabilities.get("extensions") or {}).get(name)
-    return settings
+    declared = self.peer_capabilities.get("extensions") or self.conversation.client_extensions
+    settings = declared.get(name) if isinstance(declared, dict) else None
+    return settings if isinstance(settings, dict) else None
 
 
 def require_extension(self: Context, name: str) -> JsonObject:
     """The settings as `extension` gives them, or else a refusal: -32021, which says what to declare.
 
-    In the session era, where no client can declare it, the refusal is -32603.
+    In the session era the refusal is -32603.
     """
     settings = extension(self, name)
     if settings is None:

@@ -129,6 +129,9 @@ METHODS = (
 MAX_OPEN: Final = 10_000
 """Subscriptions that a server has open at once; it refuses more."""
 
+MAX_LISTENED: Final = 64 << 20
+"""Characters of the URIs and ids in all of their filters."""
+
 MAX_URIS: Final = 10_000
 """URIs in one filter."""
 
@@ -281,12 +284,12 @@ def covering(uri: str, asked: Container[str]) -> str | None:
     return next((above for above in beginnings if above in asked and covers(above, uri)), None)
 
 
-class Subscriptions(dict[Subscription, None]):
+class Subscriptions(dict[Subscription, int]):
     """The open subscriptions of a server, whatever transports they came by.
 
     Two clients may use the same id: a subscription is found by itself.
 
-    Threads: any; each use is one operation on a dict.
+    Threads: any; each use is one operation on a dict. The values are the characters in their filters.
     """
 
     def open(
@@ -317,12 +320,13 @@ class Subscriptions(dict[Subscription, None]):
             # (basic/patterns/subscriptions#acknowledgment)
             if value and declares(capabilities, capability):
                 honoured[field] = list(dict.fromkeys(value)) if isinstance(value, list) else value
-        if len(self) >= MAX_OPEN:
-            raise InternalError("Too many subscriptions")
         honoured |= also or {}
+        size = sum(len(each) for values in honoured.values() if isinstance(values, list) for each in values)
+        if len(self) >= MAX_OPEN or sum(list(self.values())) + size > MAX_LISTENED:
+            raise InternalError("Too many subscriptions")
         subscription = Subscription(incoming, cast(SubscriptionFilter, honoured), self)
         subscription.also = {(name, each): None for name, values in (also or {}).items() for each in values}
-        self[subscription] = None
+        self[subscription] = size
         incoming.attach(subscription.lose)
         return subscription
 
@@ -339,13 +343,16 @@ class ChannelSubscriptions:
     def __init__(self, peer: Peer, server_info: JsonObject) -> None:
         self._peer, self._server_info = peer, server_info
         self._open: set[Subscription] = set()
-        self._changed = threading.Condition(threading.Lock())  # guards _open; told when one of it goes
+        self._changed = threading.Condition(threading.Lock())  # guards _open and _over; told when one of _open goes
+        self._over = False
 
     def carry(self, subscription: Subscription) -> None:
         """Write what a subscription has to say, from now to its end."""
         with self._changed:
             self._open.add(subscription)
         subscription.carry(partial(self._peer.run_soon, partial(self._write, subscription)))
+        if self._over:
+            subscription.end("the server closes")
 
     def _write(self, subscription: Subscription) -> None:
         """Write what is pending; at the end the two messages that the pages ask for, in this order."""
@@ -371,9 +378,13 @@ class ChannelSubscriptions:
     def end(self, timeout: float) -> None:
         """End all of them. Blocks: until that is written, at most `timeout` seconds."""
         with self._changed:
-            still_open = list(self._open)
+            still_open, self._over = list(self._open), True
         for subscription in still_open:
             subscription.end("the server closes")
+        if self._peer.closed is not None:
+            # Workers take nothing more; but a client that has closed its end may go on reading. Daemon: it may not.
+            last_words: Callable[[], object] = partial(list, map(self._write, still_open))
+            threading.Thread(target=last_words, name="mcp-farewell", daemon=True).start()
         with self._changed:
             self._changed.wait_for(lambda: not self._open, timeout)
 

@@ -93,7 +93,8 @@ def complete(result: JsonObject, server_info: JsonObject) -> JsonObject:
     # MUST: every result says in `resultType` of which kind it is (2026-07-28/basic/index#resulttype;
     # 2026-07-28/basic/index#result-responses)
     # SHOULD: every result names the server in `_meta`, under `io.modelcontextprotocol/serverInfo` (basic/index#_meta)
-    meta = {SERVER_INFO: server_info, **(result.get("_meta") or {})}
+    # Whoever passes on the result of another server answers all the same.
+    meta = {**(result.get("_meta") or {}), SERVER_INFO: server_info}
     return {"resultType": "complete", **result, "_meta": meta}
 
 

@@ -182,15 +182,18 @@ def roots_list(handler: RootsSource, ctx: Asked, params: JsonObject | None) -> L
     Blocks: as long as the user's function does.
     Spec: client/roots#listing-roots
     """
-    entries = call(handler, ctx) if callable(handler) else handler
-    if isinstance(entries, str | os.PathLike | dict):
-        entries = [entries]
-    answer = [as_root(entry) for entry in entries]
+    answer = all_roots(call(handler, ctx) if callable(handler) else handler)
     for root in answer:
         # SHOULD: check that a root is accessible before exposing it (client/roots#implementation-guidelines)
         if not os.access(root_path(root), os.R_OK):
             log.warning("the root %s cannot be read", root["uri"])
     return {"roots": answer}
+
+
+def all_roots(entries: Any) -> list[Root]:
+    """The `Root` of each entry, or of the only one. Raises: as `as_root`."""
+    several: Iterable[Any] = [entries] if isinstance(entries, str | os.PathLike | dict) else entries
+    return [as_root(each) for each in several]
 
 
 def as_root(entry: RootLike) -> Root:

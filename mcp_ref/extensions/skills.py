@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 NAME: Final = "io.modelcontextprotocol/skills"
 MAX_FILES: Final = 512
 MAX_BYTES: Final = 16 << 20
+MAX_URI: Final = 2_048  # characters of the URI of a skill
 """What one skill may have, in files and in bytes: every host takes that much."""
 _MAX_LEVELS, _MAX_SNAPSHOT = 16, 256 << 20
 
@@ -593,6 +594,7 @@ def check_skill(skill: Any) -> Skill:
     except SchemaMismatch as mismatch:
         need(False, f"the entry is not valid: {mismatch}")
     need(uri.endswith("/SKILL.md") and not {".", ".."} & {*plain_uri(uri).split("/")}, "its uri is not of a SKILL.md")
+    need(len(uri) <= MAX_URI, f"its uri has more than {MAX_URI} characters", "limit")
     # MUST: the last segment of the path is the skill's name (2026-07-28/extensions/skills#frontmatter)
     need(unquote(uri.split("/")[-2]) == skill["frontmatter"]["name"], "its folder has another name than the skill")
     resources: list[Any] = [] if skill["resources"] == "dynamic" else skill["resources"]

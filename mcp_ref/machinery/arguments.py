@@ -65,11 +65,15 @@ def check_known(what: str, given: Iterable[str] | None, known: Collection[str]) 
         raise ValueError(f"unknown {what} {unknown}; known: {', '.join(sorted(known))}")
 
 
-def check_command(argv: Any) -> None:
-    """Raise TypeError unless a command is a list with a string for each word."""
+def check_command(argv: Any, env: Mapping[str, Any] | None = None) -> None:
+    """Raise TypeError unless a command is a list with a string for each word, and a variable is a string or None."""
     words = argv if isinstance(argv, Sequence) and not isinstance(argv, str | bytes) else ()
     if not words or not all(isinstance(word, str | os.PathLike) for word in words):
         raise TypeError(f"a command must be a list of strings with at least the program's name, not {argv!r}")
+    for name, value in (env or {}).items():
+        if not isinstance(name, str) or not isinstance(value, str | None):
+            # The value may be a secret.
+            raise TypeError(f"the variable {name!r} in env must be a string or None, not {type(value).__name__}")
 
 
 MOVED: Final = {"AuthorizationServer": "mcp_ref.testing"}

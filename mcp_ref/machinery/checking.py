@@ -18,12 +18,16 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import logging
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mcp_ref.machinery import shapes
 from mcp_ref.machinery.shapes import TAGS, Kind, Object, Shape, shape_of
 from mcp_ref.revisions import Revision
+
+log = logging.getLogger(__name__)
 
 Load = Callable[[Any], Any]
 """Raises `SchemaMismatch` for a value that does not fit; returns what a handler gets of it."""
@@ -97,6 +101,26 @@ class _OtherKind(SchemaMismatch):
 
 Check = Callable[..., None]
 """A compiled check: `check(value, "params")` raises `SchemaMismatch`, its path beginning with that root."""
+
+
+MAX_LEFT_OUT = 10
+"""Entries of a page that are left out because they do not fit."""
+
+
+def check_page(check: Check, page: dict[str, Any], root: str) -> None:
+    """Check a page of a list as servers are known to write it: a few entries that do not fit are taken out of it, so
+    that they hide none of the others, and a `nextCursor` of null, which stands for none."""
+    if page.get("nextCursor", "") is None:
+        del page["nextCursor"]
+    for left_out in range(MAX_LEFT_OUT + 1):
+        try:
+            return check(page, root)
+        except SchemaMismatch as mismatch:
+            entry = re.match(r"\w+\.(\w+)\[(\d+)\]", mismatch.path)
+            if entry is None or left_out == MAX_LEFT_OUT:
+                raise
+            log.warning("left an entry of a list out: %s", mismatch)
+            del page[entry[1]][int(entry[2])]
 
 
 @functools.cache

@@ -17,14 +17,21 @@ class Complaints:
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
         self._counts: dict[str, int] = {}
+        self._last = ""
 
     def __call__(self, text: str, *args: object) -> None:
         """Log it; `text`, before the arguments are put in, is its kind."""
+        self._last = text % args
         count = self._counts[text] = self._counts.get(text, 0) + 1
         if count == 1:
             self._log.warning(text, *args)
         else:
             self._log.debug(f"{text} (number %d)", *args, count)
+
+    def take_last(self) -> str:
+        """The last complaint, cut, for whoever may have waited for what it was about; each of them once."""
+        last, self._last = self._last, ""
+        return last[:300]
 
 
 def outcome(answer: Mapping[str, Any], method: str, named: object, who: object, seconds: float) -> str:

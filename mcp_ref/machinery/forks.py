@@ -8,6 +8,8 @@ descriptors, each losing what the other gets. So whatever is opened notes its pr
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import suppress
 
 from mcp_ref.errors import LocalProtocolError
 
@@ -18,3 +20,11 @@ def opened_elsewhere(what: str, process: int) -> LocalProtocolError:
         f"{what} was opened in process {process} and cannot be used in process {os.getpid()}, which was forked from it;"
         " open another one here"
     )
+
+
+def end_child(problem: BaseException | None) -> None:
+    """End the process that a job has forked, once the job has ended there, with the exit code that a program has."""
+    code = problem.code if isinstance(problem, SystemExit) else problem and 1
+    with suppress(Exception):
+        sys.stdout.flush()
+    os._exit(code if isinstance(code, int) else 1 if code else 0)

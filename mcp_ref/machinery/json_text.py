@@ -50,8 +50,14 @@ def check_count(text: str) -> None:
 
 
 def weigh(value: object) -> int:
-    """Bytes that a value takes: its text, as wide as its widest character, and 100 for each value in it."""
-    text = encode(value)
+    """Bytes that a value takes: its text, as wide as its widest character, and 100 for each value in it.
+
+    What nests too deeply to be weighed is heavier than anything.
+    """
+    try:
+        text = encode(value)
+    except RecursionError:
+        return sys.maxsize
     return sys.getsizeof(text) + 100 * _values(_without_strings(text)[0])
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import chain
@@ -160,14 +161,14 @@ class LineTransport:
 
     def _read(self) -> None:
         """The thread `mcp-stdio-reader`: hand on line after line, then say once why they ended."""
-        splitter = LineSplitter(self._limit)
+        splitter, bom = LineSplitter(self._limit), BOM_UTF8  # which may stand before the first line
         try:
             # The last line may lack its newline: a whole message ends with a brace, so no part passes for one.
             for chunk in chain(chunks(self._read_fd, {self._no_reading.fd: CLOSED, **self._watched}), (b"\n",)):
                 for line in splitter.feed(chunk):
                     if self._gives_up:
                         break
-                    line = line.strip(b" \t\r")
+                    line, bom = line.removeprefix(bom).strip(b" \t\r"), b""
                     if line[:1] not in (b"{", b"[") and (not line or self._skips(line)):
                         continue
                     if self._tap is not None:

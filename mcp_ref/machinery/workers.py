@@ -31,7 +31,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from mcp_ref.machinery.deadline import Deadline, has_ended
-from mcp_ref.machinery.forks import opened_elsewhere
+from mcp_ref.machinery.forks import end_child, opened_elsewhere
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class Workers:
         shared: bool = False,
     ) -> None:
         self.name, self.idle = name, idle
-        self._hopeless, self._process = hopeless, os.getpid()
+        self._hopeless, self.process = hopeless, os.getpid()
         self._lock = threading.Lock()  # guards the fields below, those of the lanes, and the lane of each worker
         self._threads: list[Worker] = []
         self.waiting = SharedLane(cap, self._threads) if shared else Lane(cap)
@@ -130,8 +130,8 @@ class Workers:
         Args:
             alone: it runs at once, and whatever has not begun waits until it has ended.
         """
-        if self._threads and self._process != os.getpid():
-            raise opened_elsewhere("the pool of threads", self._process)
+        if self._threads and self.process != os.getpid():
+            raise opened_elsewhere("the pool of threads", self.process)
         problem = None
         with self._lock:
             closed = self._closed
@@ -274,11 +274,15 @@ class Worker(threading.Thread):
     def run(self) -> None:
         job = self.inbox.get()  # it is started to get one
         while job is not None:
+            problem = None
             try:
                 job()
-            except BaseException:
+            except BaseException as raised:
                 # Also what is not an Exception, such as SystemExit: it ends the job, not the thread with its place.
                 log.exception("a job failed in %s", self.name)
+                problem = raised
+            if self.pool.process != os.getpid():
+                end_child(problem)
             self.doing = NAMELESS
             job = self.pool.next_job(self)
 

@@ -401,6 +401,9 @@ def _contents(uri: str, mime_type: str | None, value: Any) -> Contents:
 MAX_SUBSCRIPTIONS: Final = 10_000
 """URIs that one client may be subscribed to at once; more are refused."""
 
+MAX_SUBSCRIBED: Final = 4 << 20
+"""Characters of these URIs together."""
+
 
 def resources_subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
     """Answer `resources/subscribe`: from now on this session hears of changes of that resource and of what is below it.
@@ -416,8 +419,9 @@ def resources_subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyRe
     with session.changing:
         wanted = session.subscriptions | {params["uri"]}
         # What one client makes us keep stays bounded.
-        if len(wanted) > MAX_SUBSCRIPTIONS:
+        if len(wanted) > MAX_SUBSCRIPTIONS or sum(map(len, wanted)) > MAX_SUBSCRIBED:
             problem = f"Too many subscriptions: a session has at most {MAX_SUBSCRIPTIONS}"
+            problem += f", with {MAX_SUBSCRIBED:,} characters"
             raise InvalidParams(problem, {"uri": params["uri"]})
         session.subscriptions = wanted
     return {}

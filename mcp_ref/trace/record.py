@@ -250,7 +250,7 @@ class Recorder:
                 logger.exception("a trace ends before event %d, which could not be written", event.seq)
                 self._files.remove(file)
         for sink in self._callables:
-            self._calls.put(partial(_try, sink, event), f"event {event.seq}")
+            self._calls.put(partial(_try, sink, event), f"event {event.seq}", event.message)
 
 
 def _try(sink: Callable[[TraceEvent], None], event: TraceEvent) -> None:

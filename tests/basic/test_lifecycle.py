@@ -136,6 +136,27 @@ def test_initialize_is_shaped_by_the_revision_it_asks_for(name: str, elicitation
     assert params["capabilities"].get("elicitation") == expected
 
 
+def test_the_answer_to_initialize_is_of_the_revision_that_it_names() -> None:
+    info = {"name": "old", "version": "1", "title": 5}
+    answer = {"capabilities": {"tools": {}, "completions": True, "tasks": 1}, "serverInfo": info}
+    with connecting(revision=[row.name for row in SESSION_REVISIONS]) as (client, wire, under_way):
+        # Members that the newest revision has, and 2024-11-05 has not, may be anything there.
+        wire.answer(wire.receive()["id"], {**answer, "protocolVersion": "2024-11-05"})
+        assert under_way.outcome() is client and str(client.revision) == "2024-11-05"
+        assert client.server_capabilities == {"tools": {}}
+    for named in ("2025-03-26", "2025-06-18", "2025-11-25"):
+        with connecting(revision=[row.name for row in SESSION_REVISIONS]) as (client, wire, under_way):
+            wire.answer(wire.receive()["id"], {**answer, "protocolVersion": named})
+            assert f"does not fit revision {named}: result.capabilities.completions" in str(under_way.outcome())
+
+
+@pytest.mark.parametrize("named", ["2026-07-28", "2099-01-01"])
+def test_an_answer_to_initialize_in_another_version_is_refused_by_its_name(named: str) -> None:
+    with connecting(revision="2025-11-25") as (_, wire, under_way):
+        wire.answer(wire.receive()["id"], {"protocolVersion": named, "capabilities": {}, "serverInfo": CLIENT_INFO})
+        assert str(under_way.outcome()) == f"the server speaks '{named}', and this client 2025-11-25"
+
+
 def test_initialize_is_never_cancelled_but_the_transport_is_closed() -> None:
     with connecting(revision=SESSION_REVISIONS, connect_timeout=0.3) as (_, wire, opening):
         assert isinstance(opening.outcome(), RequestTimeout)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, Server
+from mcp_ref import Client, Server, text_of
 from mcp_ref.machinery.deadline import Deadline
 from tests.wire import PATIENCE
 
@@ -158,3 +158,31 @@ def test_a_transport_and_a_pool_of_another_process_raise() -> None:
 
 if __name__ == "__main__":
     build().run()
+
+
+FORKING = """
+import os, sys
+from mcp_ref import Server
+server = Server("s")
+
+@server.tool()
+def forks(how: str) -> str:
+    child = os.fork()
+    if child == 0:
+        if how == "raise":
+            raise RuntimeError("no")
+        if how != "return":
+            sys.exit(int(how))
+        return "from the child"
+    return str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+server.run()
+"""
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize(("how", "code"), [("0", "0"), ("3", "3"), ("return", "0")])
+def test_the_child_of_a_tool_ends_and_answers_nothing(how: str, code: str, revision: str) -> None:
+    with Client([sys.executable, "-W", "ignore", "-c", FORKING], revision=revision, timeout=PATIENCE) as client:
+        assert text_of(client.call_tool("forks", {"how": how})) == code
+        assert text_of(client.call_tool("forks", {"how": how})) == code

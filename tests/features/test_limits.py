@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, Command, Context, HttpLimits, HttpRefusal, HttpRequest, Server, Url, messages
+from mcp_ref import Client, Command, Context, HttpLimits, HttpRefusal, HttpRequest, Server, Url, messages, peer
 from mcp_ref.basic.authorization.metadata import MAX_HEADER
 from mcp_ref.basic.authorization.resource_server import Protection
 from mcp_ref.basic.lifecycle import MAX_INTRODUCTION
@@ -26,14 +26,16 @@ from mcp_ref.basic.transports.streamable_http.server import MAX_ENDED, MAX_INTRO
 from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.errors import McpError, ParseError, RemoteProtocolError, TransportClosed
 from mcp_ref.machinery import json_schema, json_text
+from mcp_ref.machinery.bounded import MAX_WAITING_SIZE
 from mcp_ref.machinery.http_exchange import SMALL_BODY
 from mcp_ref.roles.server.announcing import MAX_ANNOUNCEMENTS
 from tests.basic.transports.streamable_http import modern
 from tests.basic.transports.streamable_http.raw import Wire, opened, post, request, until
 from tests.basic.transports.streamable_http.replies import BOTH, PATIENCE, Front
 from tests.basic.transports.streamable_http.scripted import ScriptedServer, head, then
+from tests.peers import a_peer
 from tests.slow import slow_but
-from tests.wire import to_server
+from tests.wire import Background, to_client, to_server
 
 MB = 1 << 20
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -410,6 +412,56 @@ def test_so_many_announcements_wait_for_a_client_that_does_not_listen(caplog: py
         assert [each["uri"] for each in told[MAX_ANNOUNCEMENTS - 1 :]] == ["r://a/1", "r://a"]
         assert front.ask("DELETE").status == 200
         thread.join(PATIENCE)
+
+
+def test_log_messages_for_a_slow_callback_have_so_many_bytes(caplog: pytest.LogCaptureFixture) -> None:
+    go, heard = threading.Event(), list[int]()
+
+    def slow(params: Any) -> None:
+        heard.append(len(params["data"]))
+        assert go.wait(PATIENCE)
+
+    with to_client(on_log=slow) as (client, wire), using_at_most(MAX_WAITING_SIZE + 16 * MB):
+        for _ in range(MAX_WAITING_SIZE // MB + 40):
+            wire.notify("notifications/message", {"level": "info", "data": "x" * MB})
+        assert caplog.text.count("callbacks are too slow: some are dropped") == 1
+        go.set()
+        client.close()
+        # The one that is told, the first that waits, and what fits.
+        assert len(heard) in (MAX_WAITING_SIZE // MB, MAX_WAITING_SIZE // MB + 1)
+
+
+def test_reports_of_progress_for_a_slow_callback_have_so_many_bytes() -> None:
+    go, heard = threading.Event(), list[float]()
+
+    def slow(progress: float, *_: object) -> None:
+        heard.append(progress)
+        assert go.wait(PATIENCE)
+
+    with to_client() as (client, wire), using_at_most(MAX_WAITING_SIZE + 16 * MB):
+        call = Background(client.ping, on_progress=slow)
+        asked = wire.receive()["id"]
+        for number in range(MAX_WAITING_SIZE // MB + 40):
+            report = {"progressToken": asked, "progress": number, "message": "x" * MB}
+            wire.notify("notifications/progress", report)
+        wire.answer(asked, {})
+        go.set()
+        assert call.outcome() is None
+    assert heard == list(range(len(heard))) and len(heard) <= MAX_WAITING_SIZE // MB + 1
+
+
+def test_requests_whose_handlers_wait_have_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peer, "MAX_IN_FLIGHT_SIZE", 8 * MB)
+    go = threading.Event()
+    with using_at_most(8 * MB + 6 * MB), a_peer(lambda incoming: go.wait(PATIENCE) and {}, cap=1) as (_, wire):
+        for number in range(30):
+            wire.send({"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": {"a": "x" * MB}})
+        refused = [wire.receive() for _ in range(22)]
+        assert {each["error"]["code"] for each in refused} == {-32603} and wire.silent()
+        go.set()
+        assert sorted(wire.receive()["id"] for _ in range(8)) == list(range(8))
+        # There is room for others now; what is refused holds nothing of what it asked.
+        assert wire.request("again", "tools/list", {"a": "x" * MB})["result"] == {}
 
 
 # -- many at once -------------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +17,7 @@ from mcp_ref.basic import subscriptions
 from mcp_ref.basic.transports.stdio import StdioServerTransport
 from mcp_ref.errors import HttpStatusError
 from tests.basic.transports.streamable_http import modern, raw
+from tests.eras import envelope
 from tests.features.conftest import Connect, alive, stateless_era, until
 from tests.wire import PATIENCE, Background
 
@@ -184,6 +187,25 @@ def test_of_too_many_subscriptions_those_on_top_are_refused(connect: Connect, mo
             events.close()
 
 
+@every_way
+def test_the_filters_of_all_subscriptions_have_so_many_characters(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscriptions, "MAX_LISTENED", 3_100)
+    client = connect(shop())
+    uris = [f"r://0/{'x' * 1_000}"]
+    with (
+        client.listen(resources=uris),
+        client.listen(resources=uris) as second,
+        client.listen(tools=True, resources=uris),
+    ):
+        with pytest.raises(ErrorResponse, match="Too many subscriptions"):
+            client.listen(resources=uris).__enter__()
+        second.close()
+        assert alive(client)
+        until(lambda: entered(client))
+
+
 def test_a_listener_on_http_that_does_not_read_holds_up_nobody() -> None:
     server = shop()
     with server.serve_http(keep_alive=0.2) as service:
@@ -198,3 +220,16 @@ def test_a_listener_on_http_that_does_not_read_holds_up_nobody() -> None:
         service.close()
         assert time.monotonic() - before < HELD_UP
         wire.close()
+
+
+def test_a_client_that_closes_its_end_and_reads_on_gets_the_results_of_its_subscriptions() -> None:
+    code = "from mcp_ref import Server\nServer('s', declare=['tools']).run()"
+    params = {"notifications": {"toolsListChanged": True}, "_meta": envelope()}
+    asked = [{"jsonrpc": "2.0", "id": each, "method": subscriptions.LISTEN, "params": params} for each in (7, "x")]
+    done = subprocess.run(
+        [sys.executable, "-c", code], input="".join(json.dumps(each) + "\n" for each in asked), text=True,
+        capture_output=True, timeout=PATIENCE, check=True,
+    )  # fmt: skip
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {each["id"] for each in said if "result" in each} == {7, "x"}
+    assert [each["method"] for each in said if "method" in each].count("notifications/cancelled") == 2

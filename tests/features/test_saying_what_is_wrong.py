@@ -210,6 +210,9 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "a URL without scheme": (lambda: Client("localhost:8000/mcp"), ValueError, "write 'http://localhost:8000/mcp'"),
     "answers as a dict": (lambda: Client(["x"], elicit=cast(Any, {})), TypeError, "elicit must be a function, not"),
     "one folder": (lambda: Client(["x"], roots="/tmp"), TypeError, "roots must be a list of folders"),
+    "a root elsewhere": (lambda: Client(["x"], roots=["https://a.example"]), LocalProtocolError, "a file:// URI"),
+    "a Root elsewhere": (lambda: Client(["x"], roots=[{"uri": "https://a.b"}]), LocalProtocolError, "a file:// URI"),
+    "a number in env": (lambda: Client(Command(["x"], env=cast(Any, {"A": 5}))), TypeError, "variable 'A' in env must"),
     "a number as trace": (lambda: Client(Server("s"), trace=cast(Any, 3)).connect(), TypeError, "trace= takes a path"),
     "no brackets": (lambda: Server("s").prompt(cast(Any, print)), TypeError, r"write @server.prompt\(\)"),
     "proxies": (

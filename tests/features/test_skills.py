@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from mcp_ref import SKILLS, Client, Context, ErrorResponse, LocalProtocolError, Server, SkillMismatch, Skills
 from mcp_ref.extensions import skills as page
-from mcp_ref.extensions.skills import MAX_BYTES, MAX_FILES, _verified, check_skill, find_file, plain_uri
+from mcp_ref.extensions.skills import MAX_BYTES, MAX_FILES, MAX_URI, _verified, check_skill, find_file, plain_uri
 from mcp_ref.machinery.frontmatter import read_frontmatter
 from tests.wire import PATIENCE
 
@@ -397,6 +397,7 @@ def files(*more: dict[str, Any]) -> dict[str, Any]:
         (None, "entry"),
         ({}, "entry"),
         ({**ENTRY, "uri": "skill://pdf"}, "entry"),
+        ({**ENTRY, "uri": f"skill://{'x' * (MAX_URI - 20)}/pdf/SKILL.md"}, "limit"),
         ({**ENTRY, "frontmatter": {"name": "other", "description": "d"}}, "entry"),
         ({**ENTRY, "frontmatter": {"name": "pdf"}}, "entry"),
         ({**ENTRY, "resources": None}, "entry"),
@@ -457,6 +458,7 @@ def test_entries_up_to_the_limits_are_valid() -> None:
     check_skill(files(*({**FILE, "uri": f"skill://pdf/{n}", "size": 0} for n in range(MAX_FILES - 1))))
     check_skill(files({**FILE, "uri": "skill://pdf/x", "size": MAX_BYTES - 1}))
     check_skill({**ENTRY, "resources": "dynamic"})
+    check_skill({**ENTRY, "uri": f"skill://{'x' * (MAX_URI - 21)}/pdf/SKILL.md", "resources": "dynamic"})
 
 
 def test_a_directory_is_asked_for_only_where_that_is_declared(folder: Path) -> None:

@@ -177,3 +177,14 @@ def test_a_session_has_so_many_subscriptions_and_no_more(server: Server, monkeyp
         assert (refused.value.code, refused.value.data) == (-32602, {"uri": "notes://c"})
         client.unsubscribe_resource("notes://a")
         client.subscribe_resource("notes://c")
+
+
+def test_the_uris_that_a_session_is_subscribed_to_have_so_many_characters(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resources_page, "MAX_SUBSCRIBED", 20)
+    with Client(server, revision=SESSION_REVISIONS) as client:
+        for name in ("a", "b", "a"):
+            client.subscribe_resource(f"notes://{name}")
+        with pytest.raises(ErrorResponse, match="with 20 characters"):
+            client.subscribe_resource("notes://c")

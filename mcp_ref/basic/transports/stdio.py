@@ -137,18 +137,18 @@ class StdioClientTransport(StdioTransport):
         max_message: int = MAX_MESSAGE,
         tap: Tap | None = None,
     ) -> None:
-        check_command(command)
+        check_command(command, env)
         if isinstance(inherit, (str, bytes)):
             raise TypeError(f"inherit must be True, False or a list of names, not {inherit!r}")
         if not callable(stderr) and stderr not in ("capture", "inherit", "ignore"):
             raise ValueError(f'stderr must be "capture", "inherit", "ignore" or a function, not {stderr!r}')
         super().__init__(tap, max_message)
-        self._command, self._env, self._inherit, self._cwd = list(command), env, inherit, cwd
+        self._command, self._env, self._inherit, self._cwd = list(map(os.fspath, command)), env, inherit, cwd
         self._stderr, self._grace = stderr, grace
         self._child: Child | None = None
         self._ended: list[JsonObject] = []  # the steps of its end that the trace has been shown
         self._noise = False
-        text = " ".join(" ".join(command).split())
+        text = " ".join(" ".join(self._command).split())
         self._server = f"the server {text if len(text) <= 120 else text[:117] + '...'!r}"
 
     @property

@@ -87,6 +87,8 @@ class Answers:
         if source is not None:
             if isinstance(source, str | os.PathLike):
                 raise TypeError(f"roots must be a list of folders, or a function that returns them, not {source!r}")
+            if not callable(source):
+                roots.all_roots(source)  # what can be no root is refused now, not when the server asks
             self.capabilities["roots"] = {"listChanged": True}
             self._answers["roots/list"] = partial(roots.roots_list, source)
         if sample is not None:

@@ -467,7 +467,7 @@ def known_target(target: Any, session: requests.Session | None = None) -> Any:
     if isinstance(target, list | tuple) and not isinstance(target, Command):
         target = Command(target)
     if isinstance(target, Command):
-        check_command(target.argv)
+        check_command(target.argv, target.env)
     elif not is_transport(target) and not (
         # A Server, or what takes conversations as one does. (A Client connects as well, and has none of them.)
         callable(getattr(target, "connect", None)) and isinstance(getattr(target, "sessions", None), tuple)

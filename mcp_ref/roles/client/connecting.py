@@ -19,10 +19,10 @@ The stateless era is tried first, with `server/discover`:
     its end, over stdio                                 of the session era, and is started again
     HTTP 401, 403, 408, 429, 5xx, no connection         not known: it is raised
 
-A server over stdio that says nothing may be slow, or may be old and ignore what it does not know. After `probe_timeout`
-`initialize` is asked on the same pipe. If the probe is answered before `initialize`, or a moment later, the server
-speaks the stateless era. A server that was ended, or spoiled, by the probe is started once more, and asked `initialize`
-alone.
+A server over stdio that says nothing may be slow, or old. After `probe_timeout` it is asked `initialize` on the same
+pipe. A session that this opens counts, whatever comes of the probe: a server of both eras may take nothing else from
+then on. If it is refused, the answer to the probe counts; if the probe has ended or spoiled the server, that is started
+once more, and asked `initialize` alone.
 
 What was found is remembered for the server: a command that is started alike, or the URL without its query.
 """
@@ -63,9 +63,6 @@ if TYPE_CHECKING:
     from mcp_ref.roles.client.client import Client
 
 log = logging.getLogger(__name__)
-
-SECOND_ANSWER_TIMEOUT: Final = 0.2
-"""Seconds in which a server that was slow, and has opened a session, may still answer the probe before."""
 
 RESTARTS: Final = {"restart": Rate(per_second=5 / 60, burst=5)}
 """How often a server is started again: one that dies at once is not started without end."""
@@ -240,7 +237,7 @@ def _find_era(
             arriving = probe.transport.exchange(message, asked, asked.deadline)
             return connection.begin(probe, deadline, lambda: probe.peer.await_answer(asked, arriving))
         except RequestTimeout:
-            pass  # both are asked, see below
+            pass  # see 3
         except BaseException as problem:
             probe.peer.abandon(asked, problem)
             raise
@@ -253,8 +250,31 @@ def _find_era(
         log.info("the server is of the session era: %s", problem)
         failed.append(problem)
     else:
-        return _ask_both(connection, probe, asked, newer, older, deadline, failed)
-    # 3. `initialize`; over stdio on the connection that the probe has left, if it has left one.
+        # 3. Not answered in time: it may be slow, or old, and is asked `initialize` as well.
+        log.info("the server has not answered server/discover yet: asking initialize as well")
+        session, peer = Session(client, probe.transport, older[0].revisions, probe.peer), probe.peer
+        try:
+            connection.begin(session, deadline)
+            peer.abandon(asked, RequestCancelled("not answered in time"))
+            return session
+        except (ErrorResponse, TransportClosed) as problem:
+            failed.append(problem)
+        asked.deadline = at_most(client.probe_timeout, deadline)  # it may come a moment later
+        try:
+            first = peer.await_answer(asked, asked.until(asked.deadline))
+        except McpError as problem:
+            peer.abandon(asked, problem)
+        else:
+            peer.side, peer.terms = probe, probe.terms(probe.revisions[-1])
+            return connection.begin(probe, deadline, lambda: first)
+        # Neither: it is started once more.
+        if is_transport(client.target):
+            raise failed[-1]
+        if isinstance(failed[-1], TransportClosed):
+            # Remembered at once: where the time is too short for two starts, the next attempt needs only one.
+            ERAS.put(server, "session")
+        silent = ended = True
+    # 4. `initialize`; over stdio on the connection that the probe has left, if it has left one.
     goes_on = not over_http and not ended
     if not goes_on:
         give_up(connection, deadline)
@@ -266,54 +286,6 @@ def _find_era(
         # It was only slow, and of the stateless era.
         give_up(connection, deadline)
         return connection.begin(Stateless(client, newer.make(), newer.revisions), deadline)
-
-
-def _ask_both(
-    connection: Connection,
-    probe: Stateless,
-    asked: PendingRequest,
-    newer: Route,
-    older: list[Route],
-    deadline: Deadline,
-    failed: list[McpError],
-) -> Conversation:
-    """An open conversation with a server that has not answered the probe in time: it may be slow, or old."""
-    log.info("the server has not answered server/discover yet: asking initialize as well")
-    client, peer = connection.client, probe.peer
-    session = Session(client, probe.transport, older[0].revisions, peer)
-    opened: JsonObject | McpError
-    try:
-        opened = peer.request(*session.opening(session.revisions[-1]), deadline=deadline)
-        # A server of both eras may answer the second line a moment before the first.
-        asked.deadline = at_most(SECOND_ANSWER_TIMEOUT, deadline)
-    except (ErrorResponse, TransportClosed) as problem:
-        opened = problem
-        # It refuses to open a session: an answer to the line before can be but a moment away.
-        asked.deadline = at_most(client.probe_timeout, deadline)
-    # An answer to the line before counts more.
-    try:
-        first = peer.await_answer(asked, asked.until(asked.deadline))
-    except McpError as problem:
-        log.debug("server/discover: %s", problem)
-    else:
-        peer.side, peer.terms = probe, probe.terms(probe.revisions[-1])
-        return connection.begin(probe, deadline, lambda: first)
-    try:
-        if not isinstance(opened, McpError):
-            return connection.begin(session, deadline, lambda: opened)
-    finally:
-        peer.abandon(asked, RequestCancelled("not answered in time"))
-    # Neither: it was ended, or spoiled, by the probe, and is started once more.
-    if is_transport(client.target):
-        raise opened
-    failed.append(opened)
-    if isinstance(opened, TransportClosed):
-        # Remembered at once: where the time is too short for two starts, the next attempt needs only one.
-        ERAS.put(server_key(client.target), "session")
-    give_up(connection, deadline)
-    if isinstance(opened, ErrorResponse) and opened.code in STATELESS_ERRORS:
-        return connection.begin(Stateless(client, newer.make(), newer.revisions), deadline)
-    return _initialize(connection, older, None, deadline, failed)
 
 
 def _initialize(

@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import count
@@ -39,6 +38,7 @@ from mcp_ref.errors import (
     TransportClosed,
 )
 from mcp_ref.incoming import Incoming
+from mcp_ref.machinery.bounded import BoundedQueue, Weighed
 from mcp_ref.machinery.deadline import Cancel, Deadline
 from mcp_ref.machinery.workers import before_block
 from mcp_ref.messages import JsonObject
@@ -77,28 +77,31 @@ class Reports:
     """
 
     def __init__(self, peer: Peer, callback: ProgressCallback) -> None:
-        self._run, self._callback, self.token = peer.run, callback, f"task-{next(_NUMBERS)}"
+        self._peer, self._callback, self.token = peer, callback, f"task-{next(_NUMBERS)}"
         self._changed = threading.Condition(threading.Lock())  # guards the two fields below; told when none is left
-        self._waiting: deque[JsonObject] = deque(maxlen=MAX_UNREAD)
+        self._waiting = BoundedQueue()
         self._telling = False
         peer.progress_sinks[self.token] = self
 
     def put(self, params: JsonObject) -> None:
         """Take a report; never blocks."""
         with self._changed:
-            self._waiting.append(params)
+            if not self._waiting.offer(params, params, MAX_UNREAD):
+                self._peer.complain("dropped a report of progress: on_progress of a task is too slow")
             first, self._telling = not self._telling, True
         if first:
-            self._run(self._tell)
+            self._peer.run(self._tell)
 
     def _tell(self) -> None:
         while True:
             with self._changed:
-                if not self._waiting:
+                if self._waiting.empty():
                     self._telling = False
                     self._changed.notify_all()
                     return
-                params = self._waiting.popleft()
+                params = self._waiting.get()
+            if isinstance(params, Weighed):
+                params = self._waiting.unpack(params)
             try:
                 self._callback(params["progress"], params.get("total"), params.get("message"))
             except Exception:

@@ -173,9 +173,9 @@ class Conversation:
             return
         if method == "notifications/message":
             if client.on_log is not None:
-                client.events.put(partial(client.on_log, params), method)
+                client.events.put(partial(client.on_log, params), method, params)
         elif client.on_change is not None and method != "notifications/subscriptions/acknowledged":
-            client.events.put(partial(client.on_change, method, params), method)
+            client.events.put(partial(client.on_change, method, params), method, params)
 
 
 class Session(Conversation):

@@ -256,9 +256,9 @@ class Host:
         for name in self.consent.pins.pinned(hosted.bound):
             now = prints.get(name, "gone")
             changed = "/" in name and self.consent.pins.state(hosted.bound, name, now) == "changed"
-            if changed and (name, now) not in hosted.told:
-                hosted.told.add((name, now))
-                self.tell(hosted.name, "changed", f"{name} is gone" if now == "gone" else f"{name} has changed")
+            if changed:
+                said = f"{name} is gone" if now == "gone" else f"{name} has changed"
+                hosted.tell_once("changed", said, [name, now])
         return rows
 
     def resources(self) -> list[Listed]:
@@ -537,9 +537,7 @@ class Host:
     ) -> Decision:
         """Decide what a server asks for; one that asks too often is refused, and the end of its question ends ours."""
         if wait := hosted.rates.take(None, kind):
-            if kind not in hosted.told:
-                hosted.told.add(kind)
-                self.tell(hosted.name, "notice", f"it asks too often ({kind}), and is refused without a question")
+            hosted.tell_once("notice", f"it asks too often ({kind}), and is refused without a question")
             raise RateLimited(wait)
         question = Question(kind, hosted.name, hosted.name, hosted.bound, fingerprint(shown), shown, warnings)
         if isinstance(ctx, ClientContext):  # else it is the client, which visits what a refused call requires
@@ -553,16 +551,17 @@ class Host:
             again: ask also if it was refused in this run.
         """
         pins, now = self.consent.pins, print_of(definition)
+        refused = fingerprint(["refused", subject, now])
         if pins.state(hosted.bound, subject, now) == "same":
             return True
-        if ("refused", subject, now) in hosted.told and not again:
+        if refused in hosted.told and not again:
             return False
         before = pins.before(hosted.bound, subject)
         shown = {"definition": definition} if before is None else {"difference": difference(before, definition)}
         warnings = [pins.broken] if pins.broken else []
         question = Question("definition", hosted.name, subject, hosted.bound, now, shown, warnings)
         if not self.consent.decide(question).allowed:
-            hosted.told.add(("refused", subject, now))
+            hosted.told[refused] = None
             return False
         pins.pin(hosted.bound, subject, now, definition)
         return True
@@ -614,7 +613,7 @@ class Host:
 
     def tell(self, server: str, what: str, said: str) -> None:
         if self._on_event is not None:
-            self._events.put(partial(self._on_event, server, what, said), what)
+            self._events.put(partial(self._on_event, server, what, said), what, said)
         else:
             log.info("%s: %s: %s", server, what, said)
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from mcp_ref.errors import AnswerLost, McpError, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.machinery.kept import fingerprint
-from mcp_ref.machinery.latest import once
+from mcp_ref.machinery.latest import Latest, once
 from mcp_ref.machinery.rates import Rate, RateLimits
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
@@ -102,7 +102,7 @@ class Hosted:
         }
         self.bound = fingerprint([self.name, self.shown, given, in_file])
         self.rates = RateLimits(RATES)
-        self.told: set[Any] = set()  # what the user is told once
+        self.told: Latest[str, None] = Latest(10_000)  # fingerprints of what the user is told once
         self.print_of = once(print_of)  # the fingerprint of a definition
         # Guards state, problem, client and what follows; told of each change.
         self._changed = threading.Condition()
@@ -133,6 +133,13 @@ class Hosted:
             self._changed.notify_all()
         self.host.tell(self.name, "state", state if problem is None else f"{state}: {problem}")
         return True
+
+    def tell_once(self, what: str, said: str, about: Any = None) -> None:
+        """Tell the user something about this server, unless it was said before, or is `about` what was told before."""
+        key = fingerprint([what, about or said])
+        if key not in self.told:
+            self.told[key] = None
+            self.host.tell(self.name, what, said)
 
     # -- starting
 

@@ -321,9 +321,7 @@ def _some(names: Sequence[str]) -> str:
 
 def _notice(self: Host, hosted: Hosted, said: str) -> None:
     """Tell the user, once."""
-    if ("skill", said) not in hosted.told:
-        hosted.told.add(("skill", said))
-        self.tell(hosted.name, "notice", said)
+    hosted.tell_once("notice", said)
 
 
 def _shelf(self: Host) -> Shelf:

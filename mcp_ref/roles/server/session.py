@@ -98,6 +98,7 @@ class Conversation:
     terms: Terms
     client_info: JsonObject
     client_capabilities: JsonObject  # as the revision knows them
+    client_extensions: Any = None  # of a session: what its client gave as `extensions`, which no revision of it knows
     log_level: str | None  # the least level of log messages that the client asked for
     source: Hashable  # whose requests and notifications count together, where a method has a rate
     session_key: str | None  # see `Context.session_key`
@@ -225,7 +226,7 @@ class Session(Conversation):
         agreed = negotiate(params["protocolVersion"], self._revisions)
         result = initialize_result(self.server.introduction(incoming.owner), agreed)
         self.client_info, remote = params["clientInfo"], client_capabilities(params["capabilities"], agreed)
-        self.client_capabilities = remote
+        self.client_capabilities, self.client_extensions = remote, params["capabilities"].get("extensions")
         # MUST: both sides use only what was negotiated, from the answer to `initialize` on (basic/lifecycle#operation)
         self.terms = self.peer.terms = Terms("server", agreed, METHODS, result["capabilities"], remote)
         return result
@@ -308,7 +309,7 @@ class Session(Conversation):
         deadline = Deadline(timeout)
         if self._keep_alive is not None:
             self._keep_alive.stop()
-        if self.peer.closed is None and self._listening is not None:
+        if self._listening is not None:
             # What this client listens to ends first, and the workers get a moment to say so.
             self._listening.end(min(drain or FAREWELL_TIMEOUT, timeout / 2))
         stuck = self.peer.close(deadline, "the server closed the session", drain)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, cast
 
 from mcp_ref.errors import ErrorResponse, InvalidParams, RemoteProtocolError
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.machinery.json_text import weigh
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Caller, Options, check_options
 from mcp_ref.types import RequestParams, Result
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 MAX_PAGES = 10_000
 """How many pages `walk()` asks for before it concludes that the list has no end."""
+
+MAX_LIST_SIZE = 256 << 20
+"""Bytes that the pages of one list may have together, the first aside."""
 
 
 class PaginatedRequestParams(RequestParams):
@@ -111,7 +115,8 @@ def walk(self: Caller, method: str, field: str, options: Options, about: JsonObj
         options: a number as `timeout` (and as `max_timeout`) bounds the whole walk; the client's default bounds each
             page.
 
-    Raises: RemoteProtocolError: a cursor came twice, or there were more than `MAX_PAGES` pages: the list has no end.
+    Raises: RemoteProtocolError: a cursor came twice, or there were more than `MAX_PAGES` pages: the list has no end. Or
+        it has more than `MAX_LIST_SIZE`.
     Blocks: until the last page, bounded by the options' timeout.
     Spec: server/utilities/pagination#pagination-flow
     """
@@ -119,7 +124,7 @@ def walk(self: Caller, method: str, field: str, options: Options, about: JsonObj
     given: JsonObject = dict(options)
     bounded = [name for name in ("timeout", "max_timeout") if isinstance(given.get(name), int | float)]
     deadlines = {name: Deadline(given[name]) for name in bounded}
-    entries: list[Any] = []
+    entries, size = list[Any](), 0
     cursor, seen, started_over = None, set[str](), False
     # A client MUST NOT rely on a page size; the server decides it (server/utilities/pagination#pagination-model)
     for _ in range(MAX_PAGES):
@@ -131,8 +136,11 @@ def walk(self: Caller, method: str, field: str, options: Options, about: JsonObj
             # (2026-07-28/server/utilities/caching#interaction-with-pagination)
             if refusal.code != InvalidParams.code or cursor is None or started_over:
                 raise
-            entries, cursor, seen, started_over = [], None, set(), True
+            entries, size, cursor, seen, started_over = [], 0, None, set(), True
             continue
+        size += weigh(result) if cursor is not None else 0
+        if size > MAX_LIST_SIZE:
+            raise RemoteProtocolError(f"the pages of {method} have more than {MAX_LIST_SIZE >> 20} MiB")
         entries.extend(result[field])
         cursor = result.get("nextCursor")
         # SHOULD: take a missing nextCursor for the end (server/utilities/pagination#implementation-guidelines)

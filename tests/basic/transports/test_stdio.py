@@ -96,8 +96,9 @@ def pipes() -> Iterator[Pipes]:
     [
         ([b'{"id":1}\n{"id":2}\n{"i', b'd":3}\n'], [b'{"id":1}', b'{"id":2}', b'{"id":3}']),
         ([b"hello\n"], [b"hello"]),
+        ([b'\xef\xbb\xbf{"id":1}\n', b"\xef\xbb\xbf{}\n"], [b'{"id":1}', b"\xef\xbb\xbf{}"]),
     ],
-    ids=["messages in pieces", "what is not JSON, to be refused"],
+    ids=["messages in pieces", "what is not JSON, to be refused", "a byte order mark, before the first line alone"],
 )
 def test_each_line_is_handed_on(pipes, pieces, texts):
     for piece in pieces:

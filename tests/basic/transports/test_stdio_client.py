@@ -112,6 +112,13 @@ def test_what_no_server_can_be_launched_with_is_refused_when_it_is_said(command,
         StdioClientTransport(command, **options)
 
 
+def test_a_program_may_be_named_by_a_path():
+    server = Server("say({})")
+    server.transport = StdioClientTransport([Path(sys.executable), *server.command[1:]], inherit=True)
+    with server:
+        assert server.message() == {}
+
+
 @pytest.mark.parametrize(
     ("kind", "text"),
     [

@@ -66,12 +66,13 @@ def starts(path: Path) -> int:
 
 
 @pytest.mark.parametrize("start", [0.0, SLOW, pytest.param(6.0, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("spoken", "expected"), [(BOTH, MODERN), (MODERN, MODERN), (OLD, OLD)])
-def test_a_server_that_starts_slowly_is_started_once(tmp_path: Path, start: float, spoken: str, expected: str) -> None:
+@pytest.mark.parametrize("spoken", [BOTH, MODERN, OLD])
+def test_a_server_that_starts_slowly_is_started_once(tmp_path: Path, start: float, spoken: str) -> None:
     log = tmp_path / "log"
     command = Command([sys.executable, "-c", SERVER, str(log), str(start), *spoken.split()])
     with Client(command) as client:
-        assert client.revision.name == expected
+        # One of both eras has opened the session that it was asked for meanwhile.
+        assert client.revision.name == (spoken if spoken != BOTH else OLD if start else MODERN)
         assert client.call_tool("hello")["content"]
     assert starts(log) == 1
 

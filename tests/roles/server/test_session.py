@@ -478,12 +478,35 @@ def test_capabilities_that_a_handler_requires_are_a_local_error_in_the_session_e
 
     @server.tool()
     def needs(ctx: Context) -> str:
-        assert ctx.extension("com.example/audit") is None
         ctx.require("sampling.tools")
         return ""
 
-    with opened(server, "2025-11-25", {"extensions": {"com.example/audit": {}}}) as wire:
+    with opened(server, "2025-11-25") as wire:
         wire.call(1, "needs")
         result = wire.receive()["result"]
         assert result["isError"] is True
         assert "did not declare sampling.tools" in result["content"][0]["text"]
+
+
+@pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"com.example/audit": {"a": 1}}, {"a": 1}),
+        ({"com.example/audit": 5}, None),
+        ({}, None),
+        (None, None),
+        (5, None),
+    ],
+)
+def test_extensions_that_come_with_initialize_reach_a_handler(revision: str, given: Any, found: Any) -> None:
+    server, seen = Server("s", extensions={"com.example/audit": {}}), list[Any]()
+
+    @server.tool()
+    def looks(ctx: Context) -> str:
+        seen.append(ctx.extension("com.example/audit"))
+        return str(ctx.require_extension("com.example/audit"))
+
+    with opened(server, revision, {"extensions": given}) as wire:
+        answer = wire.request(1, "tools/call", {"name": "looks"})
+    assert seen == [found] and ("result" in answer) is (found is not None)

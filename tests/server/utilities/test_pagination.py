@@ -10,9 +10,12 @@ from mcp_ref.errors import ErrorResponse, InvalidParams, RemoteProtocolError, Re
 from mcp_ref.machinery.deadline import Deadline
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Options
+from mcp_ref.revisions import REVISIONS
 from mcp_ref.server.utilities import pagination
 from mcp_ref.server.utilities.pagination import answer_list, walk
+from tests.eras import open_client
 from tests.server.fakes import FakeCaller, FakeContext, FakeServer
+from tests.wire import Background
 
 NAMES = "abcdefg"
 
@@ -82,8 +85,42 @@ def test_each_walk_begins_at_the_first_page_also_after_one_that_failed() -> None
     assert asked == [None, "x"] * 3
 
 
-def test_walk_ends_at_a_null_cursor() -> None:
-    assert walk(Asker(lambda _: {"tools": [1], "nextCursor": None}), "tools/list", "tools", {}) == [1]
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("whole", [True, False], ids=["the list", "a page"])
+def test_a_null_cursor_is_the_end(revision: str, whole: bool) -> None:
+    lists = {
+        "tools": ("list_tools", "list_tools_page", "tools"),
+        "prompts": ("list_prompts", "list_prompts_page", "prompts"),
+        "resources": ("list_resources", "list_resources_page", "resources"),
+        "templates": ("list_resource_templates", "list_resource_templates_page", "resourceTemplates"),
+    }
+    with open_client(revision, {"tools": {}, "prompts": {}, "resources": {}}) as (client, wire):
+        for all_pages, one_page, field in lists.values():
+            call = Background(getattr(client, all_pages if whole else one_page))
+            hints = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+            wire.answer(wire.receive()["id"], {field: [], "nextCursor": None, **hints})
+            assert call.outcome() == [] if whole else "nextCursor" not in call.outcome()
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(("wrong", "whole"), [(1, True), (10, True), (11, False)])
+def test_a_list_is_read_without_the_few_entries_that_do_not_fit(
+    revision: str, wrong: int, whole: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = [{"name": name, "inputSchema": {"type": "object"}} for name in "ac"]
+    with open_client(revision, {"tools": {}}) as (client, wire):
+        call = Background(client.list_tools)
+        listed = [good[0], {"name": "b", "inputSchema": None}, *[{"inputSchema": {}}] * (wrong - 1), good[1]]
+        hints = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        wire.answer(wire.receive()["id"], {"tools": listed, **hints})
+        found = call.outcome()
+    if whole:
+        assert [each["name"] for each in found] == ["a", "c"]
+        assert (
+            caplog.text.count("left an entry of a list out") == wrong and "result.tools[1].inputSchema" in caplog.text
+        )
+    else:
+        assert isinstance(found, RemoteProtocolError) and "result.tools[1]" in str(found)
 
 
 def test_a_list_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,6 +129,18 @@ def test_a_list_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(RemoteProtocolError, match="more than 5 pages"):
         walk(asker, "tools/list", "tools", {})
     assert len(asker.asked) == 5
+
+
+def test_a_list_of_too_many_bytes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pagination, "MAX_LIST_SIZE", 3 << 20)
+    most = 4
+    asker = Asker(lambda cursor: {"tools": ["x" * 1_000_000], **({"nextCursor": f"{cursor}+"} if most else {})})
+    with pytest.raises(RemoteProtocolError, match="the pages of tools/list have more than 3 MiB"):
+        walk(asker, "tools/list", "tools", {})
+    assert len(asker.asked) == 5
+    # One page may have any size, and so may the pages of two walks.
+    most = 0
+    assert len(walk(asker, "tools/list", "tools", {})) == 1
 
 
 def test_one_timeout_bounds_all_pages_together(monkeypatch: pytest.MonkeyPatch) -> None:
