@@ -42,7 +42,7 @@ with tempfile.TemporaryDirectory() as folder:
 # Output:
 #
 # $ python -m mcp_ref check trace.jsonl
-# 4: MUST, client: The requestor has not used the id of a request before in the session.
+# 4: MUST, client: A requestor MUST NOT use the id of a request twice in a session.
 #     rule:     id_not_used_before
 #     expected: an id that no request before it has had
 #     says so:  2025-11-25/basic/index#requests.3
