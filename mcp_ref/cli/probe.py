@@ -74,7 +74,7 @@ def _probed(args: argparse.Namespace) -> list[Row]:
         if isinstance(problem, TransportClosed):
             raise
         raise UsageError(str(problem)) from None
-    return [*rows, *judge(events, probe.marks, "client" if args.client else "server", probe.spoken, probe.chosen)]
+    return judge(rows, events, probe.marks, "client" if args.client else "server", probe.spoken, probe.chosen)
 
 
 def _of_server(args: argparse.Namespace, recorder: Recorder) -> Probe:

@@ -105,6 +105,13 @@ class Closed(_Note):
     """On a union told apart by `type`: a kind that no arm names is refused; otherwise it would be kept."""
 
 
+class Judged(_Note):
+    """What a judge holds the place to, which a peer keeps as it is: `Annotated[JsonObject, Judged(ObjectSchema)]`."""
+
+    def __init__(self, type: Any) -> None:
+        self.type = type
+
+
 class Former(_Note):
     """The name of a type in the published schemas up to and including a revision; see `renamed`."""
 
@@ -278,8 +285,8 @@ _ALWAYS: Final = range(len(REVISIONS))
 """Spans of time are ranges of the revisions' orders."""
 
 
-def shape_of(hint: Any, revision: Revision) -> Shape:
-    """The shape of a type of the wire in a revision.
+def shape_of(hint: Any, revision: Revision, judged: bool = False) -> Shape:
+    """The shape of a type of the wire in a revision; judged: of all that is published, also what a peer lets pass.
 
     Raises:
         TypeError: the type uses something that has no counterpart in JSON, or nothing of it exists in the revision.
@@ -289,15 +296,15 @@ def shape_of(hint: Any, revision: Revision) -> Shape:
     # An arm that several spans share counts once, and as one that is here if it is: so those come first.
     for peeled, span in sorted(_arms(hint), key=lambda arm: revision.order not in arm[1]):
         if revision.order in span:
-            here.setdefault(peeled.bare, _shape_of_arm(peeled, revision))
+            here.setdefault(peeled.bare, _shape_of_arm(peeled, revision, judged))
         elif peeled.bare not in here:
             nearest = list(REVISIONS.values())[span[0] if span[0] > revision.order else span[-1]]
-            elsewhere.setdefault(peeled.bare, _shape_of_arm(peeled, nearest))
+            elsewhere.setdefault(peeled.bare, _shape_of_arm(peeled, nearest, judged))
     if not here:
         raise TypeError(f"nothing of {hint!r} exists in {revision}")
     if len(here) == 1 and not elsewhere:
         return next(iter(here.values()))
-    return Choice(tuple(here.values()), tuple(elsewhere.values()), peel(hint).note(Closed) is not None)
+    return Choice(tuple(here.values()), tuple(elsewhere.values()), judged or peel(hint).note(Closed) is not None)
 
 
 def _arms(hint: Any, within: range = _ALWAYS) -> Iterator[tuple[Peeled, range]]:
@@ -328,28 +335,32 @@ def _span(peeled: Peeled, within: range = _ALWAYS) -> range:
     return range(start, stop)
 
 
-def _shape_of_arm(peeled: Peeled, revision: Revision) -> Shape:
+def _shape_of_arm(peeled: Peeled, revision: Revision, judged: bool) -> Shape:
     """The shape of a type that is not a union."""
+    if judged and (note := peeled.note(Judged)) is not None:
+        return shape_of(note.type, revision, judged)
     bare: Any = type(None) if peeled.bare is None else peeled.bare
     origin, args = typing.get_origin(bare), typing.get_args(bare)
     if bare is Any:
         return Anything()
     if bare in KINDS:
         form = peeled.note(Format)
-        return Scalar(KINDS[bare], peeled.note(Bounds) or Bounds(), form.name if form else None)
+        bounds = peeled.note(Bounds) or Bounds()
+        bounds = Bounds(bounds.minimum, bounds.maximum) if judged else bounds
+        return Scalar(KINDS[bare], bounds, form.name if form else None)
     if origin is Literal:
         return Enumeration(args)
     if origin is list:
-        return Array(shape_of(args[0], revision), peeled.note(AtMost))
+        return Array(shape_of(args[0], revision, judged), peeled.note(AtMost))
     if origin is dict:
-        return Map(shape_of(args[1], revision))
+        return Map(shape_of(args[1], revision, judged))
     if typing.is_typeddict(bare):
-        return _shape_of_typed_dict(bare, revision)
+        return _shape_of_typed_dict(bare, revision, judged)
     raise TypeError(f"{bare!r} is not a type of the wire")
 
 
 @functools.cache
-def _shape_of_typed_dict(wire_type: Any, revision: Revision) -> Object:
+def _shape_of_typed_dict(wire_type: Any, revision: Revision, judged: bool) -> Object:
     shape = Object(published_name(wire_type, revision))
     for key, hint in typing.get_type_hints(wire_type, include_extras=True).items():
         peeled = peel(hint)
@@ -361,6 +372,6 @@ def _shape_of_typed_dict(wire_type: Any, revision: Revision) -> Object:
             continue
         required, also = peeled.is_required(wire_type, key), peeled.note(RequiredIn)
         also_here = also is not None and revision.name in also.revisions
-        demanded = required or (also_here and also.checked)
-        shape.fields[key] = Field(shape_of(hint, revision), required or also_here, demanded)
+        demanded = required or (also_here and (judged or also.checked))
+        shape.fields[key] = Field(shape_of(hint, revision, judged), required or also_here, demanded)
     return shape

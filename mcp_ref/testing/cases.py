@@ -284,7 +284,7 @@ def session_ids(talk: Talk) -> None:
 
 def ended_session(talk: Talk) -> None:
     session = talk.link.session
-    talk.link.write(None, {"MCP-Protocol-Version": talk.revision}, "DELETE")
+    talk.link.write(None, talk.version, "DELETE")
     if talk.link.status == 405:
         _skip("the server lets no client end a session")
     talk.send(talk.request("ping", {}, "gone"), {"Mcp-Session-Id": session})
@@ -293,7 +293,7 @@ def ended_session(talk: Talk) -> None:
 
 
 def resume(talk: Talk) -> None:
-    version = {"MCP-Protocol-Version": talk.revision}
+    version = talk.version
     talk.allowed.append({"id": "resume"})  # it may be on the stream that is resumed
     request = json.dumps(talk.request(talk.harmless, {}, "resume")).encode()
     events = talk.link.write(request, version, events=1)

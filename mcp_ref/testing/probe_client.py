@@ -29,6 +29,7 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, encode_event
+from mcp_ref.basic.transports.streamable_http.headers import http_status
 from mcp_ref.basic.versioning import SERVER_INFO
 from mcp_ref.errors import RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
@@ -153,6 +154,7 @@ class Far:
                 return {"error": {"code": -32022, "message": "Unsupported protocol version", "data": data}}
             answers = {name: self.complete(each) for name, each in answers.items()}
         else:
+            declared["tools"] = {"listChanged": True}
             answers |= {"initialize": {"protocolVersion": self.revision, **about}, "ping": {}}
         if method in answers:
             return {"result": answers[method]}
@@ -195,6 +197,7 @@ class ProbeClient:
         self.spoken: list[str] = []
         self.marks: list[Mark] = []
         self._plain: dict[str, Outcome] = {}
+        self._case: Case | None = None  # the one that is played
 
     def find(self, wanted: Sequence[str] = ()) -> list[str]:
         """Which revisions it speaks: of each era the newest, or which of those that are wanted.
@@ -240,7 +243,7 @@ class ProbeClient:
             # A case whose place is never reached is not played.
             if "needs" in step:
                 plain.first(step["needs"])
-        self.marks.append((self._recorder.seq, case))
+        self._case = case
         outcome = self.play(revision, steps, self.patience if "patience" in case.needs else 0.0)
         if (function := FUNCTIONS.get(case.name)) is not None:
             function(outcome, plain)
@@ -255,6 +258,7 @@ class ProbeClient:
 
         Raises: TransportClosed: it cannot be started, or never comes.
         """
+        self.marks.append((self._recorder.seq, self._case))
         limit = max(3 * self.timeout, patience)
         far = Far(revision, steps)
         peer = (_OverHttp if self.http else _OverStdio)(far, self._recorder)
@@ -485,12 +489,14 @@ class _OverHttp:
                 self._far.outcome.ended.append(str(time.monotonic()))
                 self._stream(reply, own, [], f"id: 1\nretry: {cut['retry']}\ndata: \n\n".encode())
             elif len(answers) == 1 and not streamed:
-                reply.send(200, {"Content-Type": "application/json", **own}, answers[0])
+                said, fails = _parsed(answers[0]), {"error": {"code": "*"}}
+                status = http_status(said["error"]["code"]) if self._far.stateless and fits(said, fails) else 200
+                reply.send(status, {"Content-Type": "application/json", **own}, answers[0])
             else:
                 self._stream(reply, own, answers, b": a comment\r\r" if streamed else b"")
 
     def _stream(self, reply: HttpReply, own: dict[str, str], texts: Sequence[bytes], first: bytes = b"") -> None:
-        reply.open({"Content-Type": CONTENT_TYPE, "Cache-Control": "no-cache", **own})
+        reply.open({"Content-Type": CONTENT_TYPE, "Cache-Control": "no-cache", "X-Accel-Buffering": "no", **own})
         if first:
             reply.write(first)
         for text in self._far.in_turn(texts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 import pytest
 
 from mcp_ref import Recorder
-from mcp_ref.testing.probe import cases, judge
+from mcp_ref.testing.cases_client import CURSORS, Outcome, cursors_come_back
+from mcp_ref.testing.probe import Probe, cases, judge
 from mcp_ref.testing.probe_client import ProbeClient
 from mcp_ref.testing.reports import Row
+from mcp_ref.testing.talk import Unmet
 from mcp_ref.trace.record import TraceEvent
 from tests.slow import slow_but
-from tests.testing import faulty
+from tests.testing import faulty, full
 from tests.testing.faulty import FAULTS, GUARDED, HTTP_FAULTS, over_http, over_stdio
 from tests.testing.test_probe import OPTIONS, probed
 
@@ -135,7 +138,74 @@ def test_a_server_that_does_what_ours_need_not_do_passes(name: str, monkeypatch:
     assert [(row.name, row.verdict) for row in faulty_rows(name, name)] == [(name, "pass")]
 
 
+def test_a_server_that_is_gone_is_told_once() -> None:
+    service = full.server.serve_http(port=0)
+    with Recorder() as recorder:
+        probe = Probe(service.url, OPTIONS, recorder)
+        assert probe.find() == ["2026-07-28", "2025-11-25"]
+        rows = probe.run("2026-07-28")
+        assert next(rows).verdict == "pass"
+        service.close()
+        *rest, last = rows
+        assert (last.name, last.verdict, last.ids) == ("server/gone", "fail", ())
+        assert {row.verdict for row in rest} <= {"skip"} and len(rest) < 3, rest
+        assert list(probe.run("2025-11-25")) == []
+        probe.close()
+
+
+def test_a_server_that_answers_everything_but_a_ping_fails_that_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(faulty.FAULTS, "ping/empty", lambda: faulty.on("ping", lambda message: []))
+    with over_stdio("ping/empty") as target:
+        only = ("ping", "meta", "frames/unknown-method", "tools/unknown")
+        rows = probed(target, ("2025-11-25",), OPTIONS._replace(only=only, timeout=0.5))
+    assert unmet(rows) == {"ping/empty"}, rows
+    assert sum(row.verdict == "pass" for row in rows) == 3
+
+
+def test_the_id_of_a_session_comes_with_the_answer_to_initialize_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def named(request: Any, reply: Any) -> Any:
+        message = faulty.parsed(request.body) if request.method == "POST" else None
+        if not isinstance(message, dict) or message.get("method") != "ping":
+            return reply
+        headers = {"Content-Type": "application/json", "Mcp-Session-Id": "of-a-ping"}
+        reply.send(200, headers, json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {}}).encode())
+        return None
+
+    monkeypatch.setitem(HTTP_FAULTS, "http/no-session-id", lambda: named)
+    own = full.server.serve_http(port=0, sessions=False)
+    monkeypatch.setattr(faulty.full.server, "serve_http", lambda **more: own)
+    rows = faulty_rows("http/no-session-id", "http/no-session-id", "ping")
+    assert [(row.name, row.verdict, row.says) for row in rows] == [
+        ("ping/empty", "pass", ""), ("http/no-session-id", "skip", "the server has no sessions")
+    ]  # fmt: skip
+
+
+def test_what_a_case_and_a_rule_find_has_one_row_with_the_worse_verdict() -> None:
+    rows = faulty_rows("prompts/missing-argument", "prompts/missing-argument")
+    (row,) = [row for row in rows if row.verdict != "pass"]
+    assert (row.name, row.verdict) == ("prompts/missing-argument", "warn")
+    assert row.says.startswith("prompts/get: ") and " missing_arguments_are_refused: " in row.says
+
+
 # -- clients
+
+
+@pytest.mark.parametrize(
+    "asked, right",
+    [
+        ([None, *CURSORS], True), ([None, None, *CURSORS[1:]], True), ([None, *CURSORS, None], True),
+        ([None, *CURSORS[:3]], False), ([None, "a", *CURSORS[1:]], False), ([None, CURSORS[0].upper()], False),
+    ],
+)  # fmt: skip
+def test_a_client_may_ask_for_the_first_page_again(asked: list[Any], right: bool) -> None:
+    said = [{"method": "tools/list", "params": {} if each is None else {"cursor": each}} for each in asked]
+    outcome = Outcome("2025-11-25", said=said)
+    if right:
+        cursors_come_back(outcome, outcome)
+    else:
+        with pytest.raises(Unmet, match="cursors"):
+            cursors_come_back(outcome, outcome)
+
 
 CLIENTS = sorted(case.name for case in cases("client"))
 DECLARING = ("roots/file-uris", "elicitation/answer-fits", "sampling/mixed-results")
@@ -182,7 +252,7 @@ def played(name: str, fault: str, *only: str) -> list[Row]:
         if case.rules:
             probe.play(revision, ())
         rows = list(probe.run(revision))
-    return [*rows, *judge(events, probe.marks, "client", [revision], probe.chosen)]
+    return judge(rows, events, probe.marks, "client", [revision], probe.chosen)
 
 
 def command(fault: str) -> list[str]:

@@ -74,7 +74,7 @@ def rows_of(name: str) -> list[Row]:
             rows = [row for revision in probe.find(ONLY.get(name, ())) for row in probe.run(revision)]
         finally:
             probe.close()
-    return [*rows, *judge(events, probe.marks, "server" if role == "server" else "client", probe.spoken, probe.chosen)]
+    return judge(rows, events, probe.marks, "server" if role == "server" else "client", probe.spoken, probe.chosen)
 
 
 def test_what_others_have_published_fails_as_was_read() -> None:

@@ -25,7 +25,22 @@ from tests.slow import examples
 from tests.test_spec_notes import NOTES, SPEC, notes
 from tests.trace.rules import SENTENCES, rows
 from tests.trace.rules import made as sentences_made
-from tests.trace.seeds import Seed, authorization_seeds, hint_seeds, http_seeds, resumed, seeds, skill_seeds, task_seeds
+from tests.trace.seeds import (
+    TEXT,
+    TOOL,
+    Seed,
+    again,
+    asks,
+    authorization_seeds,
+    elicit,
+    hint_seeds,
+    http_seeds,
+    resumed,
+    seeds,
+    skill_seeds,
+    task_seeds,
+    tools,
+)
 from tests.trace.talks import SESSION_ID, A, C, N, Q, S, events, full, http, opening, over_http, over_stdio, raw, sse
 from tests.trace.test_narrate import json_values
 
@@ -107,6 +122,45 @@ def test_plants_three_hundred_violations_or_more() -> None:
 
 def test_every_rule_is_planted_in_every_revision_that_has_it() -> None:
     assert not THERE - {(seed.rule, revision) for seed, revision in CASES}
+
+
+OPEN = {"x": {"type": "object", "properties": {"y": {"type": "string"}}}}
+BLOCK = [{"type": "hologram", "data": "x"}]
+STRICTER: dict[str, tuple[list[Any], str, str]] = {
+    # what a client lets pass and a judge does not: the conversation, the rule, and what it says
+    "a tool's inputSchema without a type": (tools({**TOOL, "inputSchema": {}}), "schema", "Schema.type is required"),
+    "a tool of a string": (tools({**TOOL, "inputSchema": {"type": "string"}}), "schema", 'type must be "object"'),
+    "a tool of a dialect": (tools({**TOOL, "inputSchema": {"$schema": "x"}}), "schema", "Schema.type is required"),
+    "a content block of an unknown type": (
+        [C(1, "tools/call", name="t"), S(1, content=BLOCK)], "schema", "result.content[0].type must be"),
+    "a nested property in a form": (
+        asks(1, elicit(requestedSchema={"type": "object", "properties": OPEN})), "schema", "properties.x.type must be"),
+    "an answer of another kind": (
+        [*asks(1, elicit()), *again(2, {"action": "perhaps"})], "schema", "inputResponses.action must be"),
+    "an answer under another key": (
+        [*asks(1, elicit()), C(2, "tools/call", name="t", inputResponses={"other": {"action": "cancel"}},
+                               requestState="state-of-it"), S(2, content=TEXT)],
+        "retries_bring_the_answers", "inputResponses for k"),
+    "an answer under another key, without a state": (
+        [C(1, "tools/call", name="t"), S(1, resultType="input_required", inputRequests={"k": elicit()}),
+         C(2, "tools/call", name="t", inputResponses={"other": {"action": "cancel"}}), S(2, content=TEXT)],
+        "retries_bring_the_answers", "inputResponses for k"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STRICTER)
+def test_a_judge_is_stricter_than_a_client(name: str) -> None:
+    lines, rule, says = STRICTER[name]
+    (finding,) = check(planted(Seed("", [], lines), "2026-07-28", lines, None))
+    assert finding.rule == rule and says in finding.expected, finding
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_in_every_revision_a_tool_takes_an_object_and_a_block_is_of_a_known_type(revision: str) -> None:
+    for name in ("a tool's inputSchema without a type", "a content block of an unknown type"):
+        lines, rule, says = STRICTER[name]
+        (finding,) = check(planted(Seed("", [], lines), revision, lines, None))
+        assert finding.rule == rule and says in finding.expected, finding
 
 
 ODD = [None, 5, [], {}, {"uri": []}, {"uri": {}, "frontmatter": 1}, {"uri": "a", "resources": [5, {}, {"uri": []}]}]
