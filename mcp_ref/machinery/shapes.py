@@ -30,7 +30,7 @@ import typing
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal, NamedTuple
 
-from mcp_ref.revisions import REVISIONS, Revision
+from mcp_ref.revisions import REVISIONS, Revision, find_revision
 
 JsonObject = dict[str, Any]
 
@@ -63,14 +63,18 @@ class Until(_Note):
 
 
 class RequiredIn(_Note):
-    """A field declared NotRequired that is nevertheless required in these revisions.
+    """A field declared NotRequired that is nevertheless required from a revision on, up to and including another.
 
     With `checked=False` it is published so, but what arrives without it is accepted, because the page says what its
     absence means.
     """
 
-    def __init__(self, *revisions: str, checked: bool = True) -> None:
-        self.revisions, self.checked = revisions, checked
+    def __init__(self, since: str, until: str | None = None, *, checked: bool = True) -> None:
+        self.since, self.until, self.checked = since, until, checked
+
+    def holds(self, revision: Revision) -> bool:
+        last = revision if self.until is None else find_revision(self.until)
+        return find_revision(self.since).order <= revision.order <= last.order
 
 
 class FromRevision(_Note):
@@ -130,7 +134,7 @@ def renamed(wire_type: Any, former: Former) -> None:
 def published_name(wire_type: Any, revision: Revision) -> str:
     """The name under which that revision's schema publishes a TypedDict: that of the class, or its former one."""
     former = _FORMER.get(wire_type)
-    if former is not None and revision.order <= REVISIONS[former.until].order:
+    if former is not None and revision.order <= find_revision(former.until).order:
         return former.name
     return str(wire_type.__name__)
 
@@ -311,7 +315,9 @@ def _arms(hint: Any, within: range = _ALWAYS) -> Iterator[tuple[Peeled, range]]:
     """Everything that may stand in a place in some revision, and when: arms of unions, types of before and after."""
     peeled = peel(hint)
     span = _span(peeled, within)
-    changes = [(REVISIONS[note.revision].order, note.type) for note in peeled.notes if isinstance(note, FromRevision)]
+    changes = [
+        (find_revision(note.revision).order, note.type) for note in peeled.notes if isinstance(note, FromRevision)
+    ]
     if changes:
         # The place had one type up to the first change, and another after each.
         changes = [(0, peeled.bare), *sorted(changes, key=lambda change: change[0]), (_ALWAYS.stop, None)]
@@ -329,9 +335,9 @@ def _span(peeled: Peeled, within: range = _ALWAYS) -> range:
     start, stop = within.start, within.stop
     for note in peeled.notes:
         if isinstance(note, Since):
-            start = max(start, REVISIONS[note.revision].order)
+            start = max(start, find_revision(note.revision).order)
         elif isinstance(note, Until):
-            stop = min(stop, REVISIONS[note.revision].order + 1)
+            stop = min(stop, find_revision(note.revision).order + 1)
     return range(start, stop)
 
 
@@ -370,8 +376,8 @@ def _shape_of_typed_dict(wire_type: Any, revision: Revision, judged: bool) -> Ob
             spans = [note for note in peeled.notes if isinstance(note, Since | Until)]
             shape.absent[key] = ", ".join(f"{type(span).__name__.lower()} {span.revision}" for span in spans)
             continue
-        required, also = peeled.is_required(wire_type, key), peeled.note(RequiredIn)
-        also_here = also is not None and revision.name in also.revisions
-        demanded = required or (also_here and (judged or also.checked))
-        shape.fields[key] = Field(shape_of(hint, revision, judged), required or also_here, demanded)
+        required = peeled.is_required(wire_type, key)
+        also = [note for note in peeled.notes if isinstance(note, RequiredIn) and note.holds(revision)]
+        demanded = required or any(judged or note.checked for note in also)
+        shape.fields[key] = Field(shape_of(hint, revision, judged), required or bool(also), demanded)
     return shape

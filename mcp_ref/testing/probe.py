@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
+from itertools import product
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -23,13 +24,13 @@ from mcp_ref.agreement import Role
 from mcp_ref.basic.transports.streamable_http.headers import LOOPBACK
 from mcp_ref.errors import McpError, TransportClosed
 from mcp_ref.messages import JsonObject
-from mcp_ref.revisions import LATEST_SESSION, REVISIONS, SESSION_REVISIONS
+from mcp_ref.revisions import LATEST_SESSION, LATEST_STATELESS, REVISIONS, SESSION_REVISIONS
 from mcp_ref.testing.cases import FUNCTIONS, LISTS
 from mcp_ref.testing.reports import Row, Verdict, row_of
 from mcp_ref.testing.talk import Gone, NotApplicable, Options, Silent, Talk, Unmet, expect, fits, shown
 from mcp_ref.trace.check import Checker
 from mcp_ref.trace.record import Recorder, TraceEvent
-from mcp_ref.trace.rulebook import Finding
+from mcp_ref.trace.rulebook import Finding, sentences
 
 
 class Case(NamedTuple):
@@ -70,6 +71,9 @@ def cases(role: str, over: str = "", only: Sequence[str] = ()) -> list[Case]:
     """The cases for a "server" or a "client": those over one transport, and about a word, if such are given."""
     text = resources.files("mcp_ref.testing").joinpath("cases.jsonl").read_text("utf-8")
     found = [case for line in text.splitlines() if (case := Case(**json.loads(line))).role == role]
+    for case, (revision, before) in product(found, sentences()["unread"]):
+        if before in case.sentences:
+            case.sentences[revision] = [each.replace(before, revision) for each in case.sentences[before]]
     return [
         case
         for case in found
@@ -136,7 +140,7 @@ class Probe:
         Raises: TransportClosed: none, and why.
         """
         why = ""
-        for revision in wanted or (list(REVISIONS)[-1], LATEST_SESSION.name):
+        for revision in wanted or (LATEST_STATELESS.name, LATEST_SESSION.name):
             try:
                 self.open(revision)
                 self.spoken.append(revision)
@@ -147,7 +151,7 @@ class Probe:
                 if not wanted and any(other == each.name for each in SESSION_REVISIONS):
                     self.spoken.append(str(other))
             self.close()
-        self._alone = not wanted and self.spoken == [list(REVISIONS)[-1]]
+        self._alone = not wanted and all(REVISIONS[each].era == "stateless" for each in self.spoken)
         if not self.spoken:
             raise TransportClosed(f"it does not speak {' or '.join(wanted) or 'any revision'}: {why}")
         return self.spoken
@@ -292,7 +296,8 @@ def judge(
 ) -> list[Row]:
     """The rows of the cases, one for each that is about rules alone, and one for each other rule that the peer broke.
 
-    One fault has one row: what the checker finds in cases that have failed already, and nowhere else, stands in theirs.
+    One fault has one row: what the checker finds by the sentence of a case that has failed already, or in such cases
+    alone, stands in theirs.
 
     Args:
         rows: of the cases that were played.
@@ -333,8 +338,10 @@ def judge(
     for (revision, rule), row in broken.items():
         places = seen[revision, rule]
         homes = [case.name for case in about if rule in case.rules and (revision, case.name) in judged]
-        if not homes and all((revision, name) in judged and judged[revision, name].faulty for name in places):
-            homes = [*places]
+        if not homes and row.verdict != "note":
+            homes = [name for name in places if (revision, name) in judged and judged[revision, name].faulty]
+            same = [name for name in homes if {*judged[revision, name].ids} & {*row.ids}]
+            homes = same or (homes if len(homes) == len(places) else [])
         row = row._replace(says=f"{row.says} Seen in {', '.join(places)}.")
         judged[revision, homes[0] if homes else rule] = judged[revision, homes[0]].joined(row) if homes else row
     return [*judged.values()]

@@ -37,7 +37,7 @@ from mcp_ref.machinery.http_exchange import HttpLimits, HttpReply, HttpRequest
 from mcp_ref.machinery.http_server import HttpServer
 from mcp_ref.machinery.pipes import LineSplitter
 from mcp_ref.messages import JsonObject
-from mcp_ref.revisions import LATEST_SESSION, REVISIONS, SESSION_REVISIONS
+from mcp_ref.revisions import LATEST_SESSION, LATEST_STATELESS, REVISIONS, SESSION_REVISIONS
 from mcp_ref.testing.cases_client import FUNCTIONS, Outcome
 from mcp_ref.testing.probe import Case, Mark, cases, row_of_case
 from mcp_ref.testing.reports import Row
@@ -49,7 +49,6 @@ _POLITE_TIMEOUT: Final = 2.0  # seconds in which a client may answer a request b
 _MAX_SAID: Final = 10_000  # messages that a client may send in one case
 _INFO: Final = {"name": "mcp-ref-probe", "version": "0"}
 _TOOL: Final = {"name": "one", "description": "One.", "inputSchema": {"type": "object"}}
-_STATELESS: Final = list(REVISIONS)[-1]
 
 
 class Far:
@@ -61,7 +60,7 @@ class Far:
     """
 
     def __init__(self, revision: str, steps: Sequence[JsonObject]) -> None:
-        self.revision, self.stateless = revision, revision == _STATELESS
+        self.revision, self.stateless = revision, REVISIONS[revision].era == "stateless"
         self.steps, self.outcome = list(steps), Outcome(revision)
         self._heard = threading.Condition()  # guards the fields below, and the outcome: several threads answer
         self._given: dict[str, int] = {}  # how often a method was answered
@@ -205,7 +204,7 @@ class ProbeClient:
         Raises: TransportClosed: none, and why.
         """
         why = "it never got so far as to ask something"
-        left = [*(wanted or (_STATELESS, LATEST_SESSION.name))]
+        left = [*(wanted or (LATEST_STATELESS.name, LATEST_SESSION.name))]
         for revision in left:
             try:
                 outcome = self._plain[revision] = self.play(revision, ())
@@ -289,7 +288,7 @@ class ProbeClient:
 
 def _asks_in(revision: str, message: JsonObject) -> bool:
     """Whether a message shows that the client has begun to work in a revision."""
-    if revision != _STATELESS:
+    if REVISIONS[revision].era == "session":
         return message.get("method") == "notifications/initialized"
     opening = message.get("method") in (None, "initialize", "server/discover")
     return not opening and "_meta" in (message.get("params") or {})

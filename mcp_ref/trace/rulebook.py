@@ -14,6 +14,7 @@ import json
 from collections import Counter
 from functools import cache, lru_cache
 from importlib import resources
+from itertools import pairwise, product
 from typing import Any, Final, NamedTuple
 
 from mcp_ref.basic.mrtr import KINDS, InputRequiredResult
@@ -22,7 +23,7 @@ from mcp_ref.errors import Refusal
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.messages import JsonObject, decode
 from mcp_ref.pages import METHODS
-from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS, Revision
+from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.trace.explain import quoted
 from mcp_ref.trace.record import TraceEvent, as_text
 from mcp_ref.trace.redact import redact_http
@@ -160,7 +161,7 @@ class Rulebook:
             event, sender, message, method = what.event, what.sender, what.message, what.about or method
             if what.method != "initialize":
                 revision = what.revision or revision
-            elif revision is not STATELESS_REVISIONS[-1]:
+            elif revision is None or revision.era == "session":
                 # Of a version that nobody knows, every revision with an `initialize` says it.
                 known = name == "schema" or str(what.params.get("protocolVersion")) in REVISIONS
                 revision = what.revision if known else None
@@ -223,9 +224,17 @@ def rules_for(kind: Kind, method: str, sender: Role, revision: str, http: bool) 
 
 @cache
 def sentences() -> JsonObject:
-    """What the notes say: rules with their sentences, by name; made by `python -m tests.trace.rules --write`."""
+    """What the notes say: rules with their sentences, by name; made by `python -m tests.trace.rules --write`.
+
+    A revision that nobody has read yet, which stands in "unread" with the one before, says what that says.
+    """
     text = resources.files("mcp_ref.trace").joinpath("sentences.json").read_text("utf-8")
     found: JsonObject = json.loads(text)
+    rows = [row for each in found["rules"].values() for row in each]
+    read = {id.partition("/")[0] for row in rows for id in row["ids"]}
+    found["unread"] = [(new, before) for before, new in pairwise(REVISIONS) if new not in read]
+    for row, (new, before) in product(rows, found["unread"]):
+        row["ids"] += [id.replace(before, new) for id in row["ids"] if id.startswith(before)]
     return found
 
 

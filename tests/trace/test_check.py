@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -581,6 +581,12 @@ def test_strict_fails_with_a_reason_where_nothing_follows_from_finding_nothing(
     code, text = told(made, "--strict", "--format", "json")
     assert code == 6 and json.loads(text)["unjudged"][0].startswith(reason)
     assert told(made)[0] == (6 if "no message" in reason else 0)
+
+
+def test_strict_fails_where_no_rule_was_asked(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Checker, "applied", property(lambda self: Counter()))
+    code, text = told(over_stdio("2025-11-25", C(1, "ping"), S(1)), "--strict")
+    assert code == 6 and "not all was judged: no rule was asked" in text
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
