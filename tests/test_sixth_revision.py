@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_everything_follows_a_sixth_revision_with_one_new_member() -> None:
     "note", [Since("2099-01-01"), Until("2099-01-01"), FromRevision("2099-01-01", int), RequiredIn("2099-01-01")]
 )
 def test_a_note_with_a_revision_that_does_not_exist_is_told_with_those_that_do(note: object) -> None:
-    Odd = TypedDict("Odd", {"odd": NotRequired[Annotated[str, note]]})  # type: ignore[valid-type]
+    Odd: Any = TypedDict("Odd", {"odd": NotRequired[Annotated[str, note]]})  # type: ignore
     with pytest.raises(ValueError, match="unknown revision '2099-01-01'; known: 2024-11-05, .*2026-07-28"):
         checker(Odd, LATEST_STATELESS)
 

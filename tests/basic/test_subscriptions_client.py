@@ -26,6 +26,7 @@ from mcp_ref.errors import (
 )
 from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.revisions import LATEST_STATELESS
 from tests.wire import PATIENCE, Background
 
 ID = "io.modelcontextprotocol/subscriptionId"
@@ -99,6 +100,7 @@ class FakeClient:
         self.asked: list[tuple[str, Any]] = []
         self.before_opening: Callable[[], None] | None = None
         self.listenings: WeakSet[Listening] = WeakSet()
+        self.revision = LATEST_STATELESS
         self.session = SimpleNamespace(peer=SimpleNamespace(complain=Complaints(logging.getLogger("mcp_ref"))))
 
     def open_stream(self, method: str, params: Any, deadline: Deadline) -> FakeStream:
