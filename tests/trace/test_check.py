@@ -26,6 +26,7 @@ from tests.test_spec_notes import NOTES, SPEC, notes
 from tests.trace.rules import SENTENCES, rows
 from tests.trace.rules import made as sentences_made
 from tests.trace.seeds import (
+    OUT,
     TEXT,
     TOOL,
     Seed,
@@ -161,6 +162,38 @@ def test_in_every_revision_a_tool_takes_an_object_and_a_block_is_of_a_known_type
         lines, rule, says = STRICTER[name]
         (finding,) = check(planted(Seed("", [], lines), revision, lines, None))
         assert finding.rule == rule and says in finding.expected, finding
+
+
+@pytest.mark.parametrize("side", ["server", "client"])
+def test_who_does_not_say_what_it_can_has_one_fault(side: str) -> None:
+    lines = [
+        C(1, "tools/list"), S(1, tools=[TOOL]), C(2, "tools/call", name="t"), S(2, content=TEXT),
+        C(3, "resources/list"), S(3, resources=[]), Q(9, "roots/list"), A(9, roots=[]),
+        N("notifications/tools/list_changed"),
+    ]  # fmt: skip
+    made = [json.loads(json.dumps(event.message)) for event in over_stdio("2025-11-25", *lines)]
+    opening = made[0]["params"] if side == "client" else made[1]["result"]
+    del opening["capabilities"]
+    told = [event._replace(message=each) for event, each in zip(over_stdio("2025-11-25", *lines), made, strict=True)]
+    assert [(each.rule, each.blame) for each in check(told)] == [
+        ("initialize_names_the_capabilities" if side == "client" else "initialize_is_answered_in_full", side)
+    ]
+
+
+def test_a_call_is_not_held_against_what_a_tool_has_become() -> None:
+    call = [C(7, "tools/call", name="t"), S(7, structuredContent={"n": "x"}, content=TEXT)]
+    changed = N("notifications/tools/list_changed")
+    assert known(list(check(over_stdio("2025-11-25", *call, *tools(OUT))))) == ["structured_content_conformed"]
+    assert known(list(check(over_stdio("2025-11-25", *call, changed, *tools(OUT))))) == []
+    assert known(list(check(over_stdio("2025-11-25", *call, *tools({**OUT, "name": "other"}))))) == []
+
+
+def test_a_change_on_the_stream_of_a_call_does_not_belong_to_it() -> None:
+    revision = "2026-07-28"
+    made = over_http(revision, C(1, "tools/call", name="t"), N("notifications/tools/list_changed"), S(1, content=TEXT))
+    (finding,) = check(events(made))
+    assert finding.rule == "notifications_belong_to_the_request"
+    assert finding.ids == (f"{revision}/basic/transports/streamable-http#receiving-messages.2",)
 
 
 ODD = [None, 5, [], {}, {"uri": []}, {"uri": {}, "frontmatter": 1}, {"uri": "a", "resources": [5, {}, {"uri": []}]}]

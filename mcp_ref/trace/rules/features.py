@@ -158,6 +158,17 @@ def structured_content_conforms(link: Link, said: Said) -> Verdict:
     return f"structuredContent that fits the outputSchema; {problem}" if problem else None
 
 
+@rule("result", "tools/list")
+def structured_content_conformed(link: Link, said: Said) -> Verdict:
+    # Of a tool that was called before it was listed.
+    for tool in _tools(said):
+        if (before := link.known(said).called.get(str(tool.get("name")))) is not None:
+            before.asked.tool = tool
+            if (problem := structured_content_conforms(link, before)) is not None:
+                return before, str(problem)
+    return None
+
+
 @rule("result", "tools/call", having="structuredContent")
 def structured_content_is_also_text(link: Link, said: Said) -> Verdict:
     texts = [block for block in objects(said.result.get("content")) if block.get("type") == "text"]

@@ -304,7 +304,13 @@ def _listening(link: Link, said: Said) -> Said | None:
 
 @rule("notification", *_CHANGES, sender="server")
 def changes_name_their_subscription(link: Link, said: Said) -> Verdict:
-    return None if SUBSCRIPTION_ID in said.meta else f"{SUBSCRIPTION_ID} in _meta"
+    return None if SUBSCRIPTION_ID in said.meta or _is_astray(link, said) else f"{SUBSCRIPTION_ID} in _meta"
+
+
+def _is_astray(link: Link, said: Said) -> bool:
+    """Whether a change is told on the stream of a request that asks for something else."""
+    body = said.exchange.body if link.http and said.exchange is not None and said.exchange.streams else None
+    return said.method in _CHANGES and body is not None and body.method != "subscriptions/listen"
 
 
 @rule("notification", *_CHANGES, sender="server")
@@ -328,6 +334,8 @@ def notifications_belong_to_the_request(link: Link, said: Said) -> Verdict:
     body = None if said.exchange is None else said.exchange.body
     if not link.http or body is None or said.exchange is None or not said.exchange.streams:
         return None
+    if _is_astray(link, said):
+        return f"what belongs to {body.method}: changes go on the stream of subscriptions/listen"
     named = said.params.get("progressToken") if said.method == "notifications/progress" else None
     if named is not None and named != body.meta.get("progressToken"):
         return f"the progressToken of this request, {body.meta.get('progressToken')!r}"
