@@ -111,17 +111,17 @@ ContentBlock = (
 )
 """What a tool's result and a prompt's message are made of."""
 
-InputSchema = TypedDict(
-    "InputSchema",
-    {
-        "$schema": NotRequired[Annotated[str, Since("2025-11-25")]],
-        "type": Literal["object"],
-        "properties": NotRequired[Annotated[dict[str, JsonObject], Until("2025-11-25")]],
-        "required": NotRequired[Annotated[list[str], Until("2025-11-25")]],
-    },
-)
-"""What is published of a tool's `inputSchema`, which a client keeps as it is: it describes an object."""
-AnySchema = TypedDict("AnySchema", {"$schema": NotRequired[str]})
+AnySchema = TypedDict("AnySchema", {"$schema": NotRequired[Annotated[str, Since("2025-11-25")]]})
+
+
+class InputSchema(AnySchema):
+    """What is published of a tool's `inputSchema`, which a client keeps as it is: it describes an object."""
+
+    type: Literal["object"]
+    properties: NotRequired[Annotated[dict[str, JsonObject], Until("2025-11-25")]]
+    required: NotRequired[Annotated[list[str], Until("2025-11-25")]]
+
+
 OutputSchema = Annotated[InputSchema, FromRevision("2026-07-28", AnySchema)]
 """And of its `outputSchema`, which may describe anything in the end."""
 

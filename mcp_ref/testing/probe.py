@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import json
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
-from itertools import product
+from itertools import groupby, product
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -304,17 +305,13 @@ def judge(
         role: of the peer. spoken: the revisions that were spoken.
         about: the cases that were chosen.
     """
-    checker, findings, spoke = Checker(whole=True), list[Finding](), Counter[str]()
+    findings, spoke = list[Finding](), Counter[str]()
     # In each case a client meets another server: what the one has shown does not bind the next.
-    servers = [start for start, _ in marks] if role == "client" else []
-    for event in events:
-        if servers and event.seq > servers[0]:
-            findings += checker.end()
-            spoke += checker.spoken
-            checker, servers = Checker(whole=True), [start for start in servers if start >= event.seq]
-        findings += checker.feed(event)
-    findings += checker.end()
-    spoke += checker.spoken
+    starts = [start for start, _ in marks] if role == "client" else []
+    for _, part in groupby(events, lambda event: bisect_left(starts, event.seq)):
+        checker = Checker(whole=True)
+        findings += [*(each for event in part for each in checker.feed(event)), *checker.end()]
+        spoke += checker.spoken
     broken: dict[tuple[str, str], Row] = {}
     seen: dict[tuple[str, str], dict[str, None]] = {}
     for finding in findings:
@@ -343,7 +340,12 @@ def judge(
             same = [name for name in homes if {*judged[revision, name].ids} & {*row.ids}]
             homes = same or (homes if len(homes) == len(places) else [])
         row = row._replace(says=f"{row.says} Seen in {', '.join(places)}.")
-        judged[revision, homes[0] if homes else rule] = judged[revision, homes[0]].joined(row) if homes else row
+        if homes:
+            home = judged[revision, homes[0]]
+            worse = next(verdict for verdict in ("error", "fail", "warn") if verdict in (home.verdict, row.verdict))
+            says = f"{home.says} {row.name}: {row.says}".strip()
+            row = home._replace(verdict=worse, says=says, ids=tuple(dict.fromkeys([*home.ids, *row.ids])))
+        judged[revision, row.name] = row
     return [*judged.values()]
 
 

@@ -24,7 +24,6 @@ _PAGES: Final = "https://modelcontextprotocol.io/specification/"
 _MAX_RESULTS: Final = 5000
 _NOTHING: Final = "nothing was judged"
 _LEVELS: Final = {"fail": "error", "error": "error", "warn": "warning", "note": "note"}
-_WORSE: Final[tuple[Verdict, ...]] = ("pass", "skip", "note", "warn", "fail", "error")
 _VERDICTS: Final[dict[str, Verdict]] = {"MUST": "fail", "SHOULD": "warn", "HINT": "note", "FAULT": "error"}
 
 
@@ -54,12 +53,6 @@ class Row(NamedTuple):
     def faulty(self) -> bool:
         """Whether the peer has done something wrong."""
         return self.verdict in ("fail", "warn")
-
-    def joined(self, other: Row) -> Row:
-        """One row for two that tell the same fault, with the worse verdict."""
-        verdict = max(self.verdict, other.verdict, key=_WORSE.index)
-        says = f"{self.says} {other.name}: {other.says}".strip()
-        return self._replace(verdict=verdict, says=says, ids=tuple(dict.fromkeys([*self.ids, *other.ids])))
 
 
 def row_of(finding: Finding, file: str = "") -> Row:

@@ -370,14 +370,13 @@ class Talk:
             for each in parsed if isinstance(parsed, list) else [parsed]:
                 if isinstance(each, dict) and each.get("id") is not None:
                     self._asked.add(json.dumps(each["id"]))
-        opens = isinstance(parsed, dict) and parsed.get("method") == "initialize"
+        body = parsed if isinstance(parsed, dict) else {}
+        opens, method = body.get("method") == "initialize", body.get("method") or self.harmless
         own: dict[str, str | None] = {} if opens else {**self.version}
         if self.over == "http" and self.stateless and not opens:
             # What is wrong in a body has to be found there, so its headers are right.
-            params = parsed.get("params", {}) if isinstance(parsed, dict) else None
-            method = parsed.get("method") if isinstance(parsed, dict) else None
-            sound = isinstance(method, str) and isinstance(params, dict)
-            own |= mirror(parsed, self.revision) if sound else {"Mcp-Method": str(method or self.harmless)}
+            sound = isinstance(body.get("method"), str) and isinstance(body.get("params", {}), dict)
+            own |= mirror(body, self.revision) if sound else {"Mcp-Method": str(method)}
         self.link.write(raw, own | dict(headers or {}))
         if opens and self.over == "http":
             # An id in any other response is not that of a session.
@@ -429,11 +428,16 @@ class Talk:
         return answer["error"]  # type: ignore[no-any-return]
 
     def entries(self, kind: str) -> list[JsonObject]:
-        """What `tools/list` and its like list, all pages of it, at most a hundred."""
+        """What `tools/list` and its like list, all pages of it, at most a hundred.
+
+        Raises: NotApplicable: it is refused, which is for the case about declared capabilities.
+        """
         found: list[JsonObject] = []
         params: JsonObject = {}
         for _ in range(100):
-            result = self.result(f"{kind}/list", params)
+            answer = self.ask(f"{kind}/list", params)
+            if not isinstance(result := answer.get("result"), dict):
+                raise NotApplicable(f"{kind}/list is refused: {shown(answer.get('error'))}")
             found += [each for each in result.get(kind) or () if isinstance(each, dict)]
             if not isinstance(result.get("nextCursor"), str):
                 break

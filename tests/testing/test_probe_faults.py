@@ -39,26 +39,13 @@ SERVERS = sorted(FAULTS.keys() | HTTP_FAULTS.keys())
 WITHOUT = {"http/header-case": "the server beneath reads names of headers in lower case before it can be wrong"}
 """Cases that no fault here is for, and why."""
 JUDGED: dict[str, set[str]] = {
-    "http/accepted": {"accepted_is_202"},
-    "http/content-type": {"requests_are_answered_with_json_or_a_stream"},
     "opening/discover": {"schema"},
     "opening/version-kept": {"schema"},
-    "ping/empty": {"pong_is_empty"},
-    "stateless/no-questions-undeclared": {"asks_only_what_is_declared"},
-    "tools/list-twice": {"tools_keep_their_order"},
 }
 """By the name of a case, the rules by which the checker finds the same fault outside it, too."""
 SOMETIMES = {name: {"notifications_are_not_answered"} for name in ("cancel/unknown", "frames/unknown-notification")}
 """And those by which it may: an error without an id may be the answer to a request, if one has come by then."""
 BESIDE: dict[str, dict[str, str]] = {
-    "capabilities/declared": dict.fromkeys(
-        (
-            "pagination/walk", "tools/definitions", "prompts/missing-argument", "completion/at-most-100",
-            "stateless/results-complete", "stateless/caching-hints",
-        ),
-        "it lists the prompts, too",
-    ),
-    "opening/discover": {"tools_are_declared": "what is not said is not declared, and the server has tools"},
     "stateless/listen": {"stateless/listen-cancelled": "what has not begun is not seen to end"},
     "tools/list-twice": {"pagination/walk": "pages in another order are not the same pages"},
 }  # fmt: skip
@@ -207,21 +194,15 @@ LONG = {"cancel/late-answer", "cancel/never-answered", "opening/slow", "rounds/e
 JUDGED_CLIENTS = {
     "elicitation/answer-fits": {"schema"},
     "http/accept": {"post_accepts_json_and_streams"},
-    "http/mirrored-headers": {"name_header_matches"},
-    "http/session-id": {"session_id_is_sent"},
     "http/version-header": {"post_names_the_version"},
     "ids/unused": {"id_not_used_before"},
     "opening/first": {"initialize_comes_first"},
     "opening/initialized": {"initialized_is_sent"},
-    "opening/waits": {"client_waits_for_the_answer"},
     "pagination/end": {"cursors_go_back_as_they_came"},
-    "ping/answered": {"ping_is_answered"},
-    "sampling/mixed-results": {"mixed_results_are_32602"},
 }
 BESIDE_CLIENTS = {
     "opening/waits": {
         "opening/initialized": "what is sent too soon comes before it",
-        "initialized_is_sent": "what is sent too soon comes before it",
     },
 }
 ALONE = {"http/get-405": "a client that has given up does nothing more, so that nearly each case fails"}
