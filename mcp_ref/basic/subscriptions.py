@@ -592,8 +592,8 @@ class Listening(Iterator[Event]):
                 what = first.get("method") or "the response"
                 raise RemoteProtocolError(f"the server sent {what} before it acknowledged the subscription")
             try:
-                fits = checker(SubscriptionsAcknowledgedNotificationParams, self._client.revision)
-                fits(first.get("params"), "params")
+                revision = self._client.session.peer.terms.revision
+                checker(SubscriptionsAcknowledgedNotificationParams, revision)(first.get("params"), "params")
             except SchemaMismatch as mismatch:
                 raise RemoteProtocolError(f"{ACKNOWLEDGED} is malformed: {mismatch}") from None
             self.honoured = first["params"]["notifications"]
