@@ -242,7 +242,8 @@ def test_a_case_fails_against_a_client_with_its_fault(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in CLIENTS if name not in ALONE])
 def test_only_its_case_fails_against_a_client_with_a_fault(name: str) -> None:
     rows = played(name, name, name, *({*CLIENTS} - LONG))
-    assert unmet(rows) == {name, *JUDGED_CLIENTS.get(name, ()), *BESIDE_CLIENTS.get(name, ())}, [
+    sometimes = {"initialized_is_sent"} if name == "opening/waits" else set()  # how far it comes is a race
+    assert unmet(rows) - sometimes == {name, *JUDGED_CLIENTS.get(name, ()), *BESIDE_CLIENTS.get(name, ())}, [
         (row.name, row.verdict, row.says) for row in rows if row.verdict not in ("pass", "skip")
     ]
     assert sum(row.verdict == "pass" for row in rows) > 15
