@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 
 from mcp_ref.errors import RemoteProtocolError
 from mcp_ref.machinery.json_schema import is_uri
-from mcp_ref.machinery.shapes import Bounds, Format, Since
+from mcp_ref.machinery.shapes import Bounds, Format, FromRevision, Since, Until
 from mcp_ref.messages import JsonObject
 from mcp_ref.types import Icons, Meta
 
@@ -112,6 +112,20 @@ ContentBlock = (
     | Annotated[ResourceLink, Since("2025-06-18")]
 )
 """What a tool's result and a prompt's message are made of."""
+
+AnySchema = TypedDict("AnySchema", {"$schema": NotRequired[Annotated[str, Since("2025-11-25")]]})
+
+
+class InputSchema(AnySchema):
+    """What is published of a tool's `inputSchema`, which a client keeps as it is: it describes an object."""
+
+    type: Literal["object"]
+    properties: NotRequired[Annotated[dict[str, JsonObject], Until("2025-11-25")]]
+    required: NotRequired[Annotated[list[str], Until("2025-11-25")]]
+
+
+OutputSchema = Annotated[InputSchema, FromRevision("2026-07-28", AnySchema)]
+"""And of its `outputSchema`, which may describe anything in the end."""
 
 
 # -- making and reading them ----------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypedDict
 
 from mcp_ref.machinery.deadline import Cancel, check_seconds
 from mcp_ref.messages import JsonObject
-from mcp_ref.revisions import REVISIONS, Revision
+from mcp_ref.revisions import Revision, find_revision
 
 ProgressCallback = Callable[[float, float | None, str | None], None]
 """`(progress, total, message)`; total and message are None when the peer did not send them."""
@@ -44,17 +44,17 @@ class Method(NamedTuple):
 
     def sent_by(self, revision: Revision) -> Literal["client", "server", "both"]:
         """Who may send it in that revision."""
-        alone = self.servers_alone is not None and revision.order >= REVISIONS[self.servers_alone].order
+        alone = self.servers_alone is not None and revision.order >= find_revision(self.servers_alone).order
         return "server" if alone else self.sender
 
     def exists_in(self, revision: Revision) -> bool:
         """Whether the revision has this method."""
-        last = revision.order if self.until is None else REVISIONS[self.until].order
-        return REVISIONS[self.since].order <= revision.order <= last
+        last = revision if self.until is None else find_revision(self.until)
+        return find_revision(self.since).order <= revision.order <= last.order
 
     def capability(self, revision: Revision) -> str | None:
         """The capability it needs in that revision, such as "server.tools", or None."""
-        if self.needs_since is not None and revision.order < REVISIONS[self.needs_since].order:
+        if self.needs_since is not None and revision.order < find_revision(self.needs_since).order:
             return None
         return self.needs
 

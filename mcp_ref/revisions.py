@@ -114,9 +114,11 @@ LATEST_SESSION: Final = SESSION_REVISIONS[-1]
 STATELESS_REVISIONS: Final = tuple(row for row in REVISIONS.values() if row.era == "stateless")
 """The revisions in which every request stands alone, oldest first."""
 
+LATEST_STATELESS: Final = STATELESS_REVISIONS[-1]
+
 
 def find_revision(revision: str | Revision) -> Revision:
-    """The row of a revision given by name or as itself; `ValueError` naming the five that exist otherwise."""
+    """The row of a revision given by name or as itself; `ValueError` naming those that exist otherwise."""
     if isinstance(revision, Revision):
         return revision
     try:

@@ -80,7 +80,7 @@ from mcp_ref.errors import (
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.machinery.projection import projector
 from mcp_ref.messages import JsonObject
-from mcp_ref.revisions import STATELESS_REVISIONS, Revision
+from mcp_ref.revisions import LATEST_STATELESS, Revision
 from mcp_ref.types import Result, is_input_required
 
 if TYPE_CHECKING:
@@ -98,7 +98,6 @@ MAX_ROUNDS: Final = 10
 
 _MIN_KEY: Final = 32  # bytes of a key that seals states
 _canonical: Final = json.JSONEncoder(ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
-_LATEST: Final = STATELESS_REVISIONS[-1]
 
 # -- types --------------------------------------------------------------------------------------------------------
 
@@ -468,12 +467,12 @@ def input_required(requests: Mapping[str, JsonObject] | None = None, *, state: A
 
 def elicitation_form(message: str, schema: Mapping[str, Any]) -> JsonObject:
     """The question that `ctx.elicit` asks; its answer is an `ElicitResult`. Arguments and errors are the same."""
-    return input_request(*elicit_request(message, schema, _LATEST), _LATEST)
+    return input_request(*elicit_request(message, schema, LATEST_STATELESS), LATEST_STATELESS)
 
 
 def elicitation_url(message: str, url: str) -> JsonObject:
     """The question that `ctx.elicit_url` asks; its answer is an `ElicitResult`. Arguments and errors are the same."""
-    return input_request("elicitation/create", cast(JsonObject, url_elicitation(message, url)), _LATEST)
+    return input_request("elicitation/create", cast(JsonObject, url_elicitation(message, url)), LATEST_STATELESS)
 
 
 def sampling(
@@ -485,14 +484,14 @@ def sampling(
     """The question that `ctx.sample` asks; its answer is a `CreateMessageResult`. Arguments and errors are the same."""
     # What the client really declared is looked at when the question goes out.
     able: JsonObject = {"sampling": {"tools": {}, "context": {}}}
-    asked = sample_request(_LATEST, able, conversation, max_tokens=max_tokens, **options)
-    return input_request(*asked, _LATEST)
+    asked = sample_request(LATEST_STATELESS, able, conversation, max_tokens=max_tokens, **options)
+    return input_request(*asked, LATEST_STATELESS)
 
 
 def roots_listing() -> JsonObject:
     """The question that `ctx.roots` asks; its answer is a `ListRootsResult`."""
-    warn_deprecated("roots", _LATEST)
-    return input_request("roots/list", None, _LATEST)
+    warn_deprecated("roots", LATEST_STATELESS)
+    return input_request("roots/list", None, LATEST_STATELESS)
 
 
 # -- the server's half: one round ---------------------------------------------------------------------------------
@@ -753,7 +752,7 @@ def _invalid(path: str, problem: str) -> InvalidParams:
 
 
 def answer_inputs(
-    result: JsonObject, answer: Callable[[str, JsonObject], JsonObject], revision: Revision = _LATEST
+    result: JsonObject, answer: Callable[[str, JsonObject], JsonObject], revision: Revision = LATEST_STATELESS
 ) -> JsonObject:
     """Answer the questions of an `input_required` result one after the other, in their order.
 

@@ -45,7 +45,6 @@ from mcp_ref.machinery.uri_template import covers
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
 from mcp_ref.peer import Peer, PendingRequest
-from mcp_ref.revisions import STATELESS_REVISIONS
 from mcp_ref.types import Implementation, NotificationParams, RequestId, RequestParams, ResultType
 
 if TYPE_CHECKING:
@@ -605,7 +604,7 @@ class Listening(Iterator[Event]):
                 what = first.get("method") or "the response"
                 raise RemoteProtocolError(f"the server sent {what} before it acknowledged the subscription")
             try:
-                revision = STATELESS_REVISIONS[-1]
+                revision = self._client.session.peer.terms.revision
                 checker(SubscriptionsAcknowledgedNotificationParams, revision)(first.get("params"), "params")
             except SchemaMismatch as mismatch:
                 raise RemoteProtocolError(f"{ACKNOWLEDGED} is malformed: {mismatch}") from None

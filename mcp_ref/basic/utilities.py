@@ -47,7 +47,7 @@ UNCANCELLABLE = frozenset({"initialize"})
 class CancelledNotificationParams(NotificationParams):
     """Which request the sender gives up, and why. 2025-11-25 makes the id optional, for tasks only."""
 
-    requestId: NotRequired[Annotated[str | int, RequiredIn("2024-11-05", "2025-03-26", "2025-06-18", "2026-07-28")]]
+    requestId: NotRequired[Annotated[str | int, RequiredIn("2024-11-05", "2025-06-18"), RequiredIn("2026-07-28")]]
     reason: NotRequired[str]
 
 

@@ -224,6 +224,8 @@ class Report:
     def end(self) -> Exit:
         """Write what only the end shows, and say how much was looked at."""
         self._finish()
+        if not (self._applied or self.unjudged):
+            self.unjudged.append("no rule was asked of any message")
         applied, skipped, unjudged = self._applied, self._skipped, self.unjudged
         reasons = {reason: sorted(name for name in skipped if skipped[name] == reason) for reason in skipped.values()}
         asked, spoken = {rule for rule, _, _ in applied}, {sentence[:10] for _, sentence, _ in applied}

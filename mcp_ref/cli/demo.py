@@ -35,7 +35,7 @@ from mcp_ref.deprecated import FEATURES
 from mcp_ref.errors import ErrorResponse, RequestCancelled, ToolError, TransportClosed
 from mcp_ref.machinery.deadline import Cancel
 from mcp_ref.messages import JsonObject
-from mcp_ref.revisions import STATELESS_REVISIONS, find_revision
+from mcp_ref.revisions import LATEST_STATELESS, find_revision
 from mcp_ref.roles.client.client import Client
 from mcp_ref.roles.server.context import Context
 from mcp_ref.roles.server.server import Server
@@ -218,7 +218,7 @@ def converse(recorder: Recorder, telling: Telling, revision: str | None, *, http
     Blocks: about a second; each request at most 5.
     Raises: McpError where a step fails; the server is ended then too.
     """
-    spoken = find_revision(revision or STATELESS_REVISIONS[-1])
+    spoken = find_revision(revision or LATEST_STATELESS)
     command = [sys.executable, "-m", "mcp_ref.cli.demo"]
     target: Any
     if not http:

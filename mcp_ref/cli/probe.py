@@ -21,7 +21,7 @@ from mcp_ref.basic.transports.streamable_http.client import checked_url
 from mcp_ref.cli import shown
 from mcp_ref.cli.commands import Exit, UsageError, headers_of
 from mcp_ref.errors import TransportClosed
-from mcp_ref.revisions import REVISIONS
+from mcp_ref.revisions import LATEST_STATELESS, REVISIONS
 from mcp_ref.testing.probe import Case, Probe, cases, judge
 from mcp_ref.testing.probe_client import ProbeClient
 from mcp_ref.testing.reports import Row, Verdict, report
@@ -74,7 +74,7 @@ def _probed(args: argparse.Namespace) -> list[Row]:
         if isinstance(problem, TransportClosed):
             raise
         raise UsageError(str(problem)) from None
-    return [*rows, *judge(events, probe.marks, "client" if args.client else "server", probe.spoken, probe.chosen)]
+    return judge(rows, events, probe.marks, "client" if args.client else "server", probe.spoken, probe.chosen)
 
 
 def _of_server(args: argparse.Namespace, recorder: Recorder) -> Probe:
@@ -105,7 +105,7 @@ def _of_each(probe: Any, args: argparse.Namespace) -> Iterator[Row]:
     except TransportClosed:
         if not args.client:
             # A guarded server: whether it says so rightly can be seen without a token.
-            yield from (row for row in probe.run(list(REVISIONS)[-1], guarded=True) if row.verdict != "skip")
+            yield from (row for row in probe.run(LATEST_STATELESS.name, guarded=True) if row.verdict != "skip")
         raise
     for each in spoken:
         yield from probe.run(each)

@@ -34,7 +34,7 @@ from mcp_ref.machinery.shapes import Bounds
 from mcp_ref.machinery.uri_template import UriTemplate
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method, Options
-from mcp_ref.revisions import STATELESS_REVISIONS
+from mcp_ref.revisions import LATEST_STATELESS
 from mcp_ref.server.resources import (
     Resource,
     ResourceEntry,
@@ -565,7 +565,7 @@ def read_directory(self: Client, uri: str, **options: Unpack[Options]) -> list[R
     return walk(self, "resources/directory/read", "resources", options, {"uri": uri})
 
 
-_check: Final = checker(Skill, STATELESS_REVISIONS[-1])
+_check: Final = checker(Skill, LATEST_STATELESS)
 _SAFE: Final = "!$&'()*+,;=:@"
 _ESCAPED: Final = re.compile(rf"(?:%[0-9A-Fa-f]{{2}}|[^\w.~/{_SAFE}-])+", re.ASCII)
 

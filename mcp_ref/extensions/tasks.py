@@ -29,7 +29,7 @@ from mcp_ref.machinery.projection import projector
 from mcp_ref.machinery.shapes import RequiredIn
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method
-from mcp_ref.revisions import STATELESS_REVISIONS
+from mcp_ref.revisions import LATEST_STATELESS, Revision
 from mcp_ref.types import EmptyResult, NotificationParams, Result
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 NAME: Final = "io.modelcontextprotocol/tasks"
 TOLD: Final = "notifications/tasks"
-_LATEST: Final = STATELESS_REVISIONS[-1]
 
 # -- types --------------------------------------------------------------------------------------------------------
 
@@ -123,13 +122,15 @@ def served(tasks: Tasks, result_type: Any) -> Extension:
     def now(ctx: Context, task_id: str) -> JsonObject | None:
         # A client that asks after the last change would wait for ever: so it is told the present state.
         record = tasks.store.get(task_id)
-        return None if record is None else cast(JsonObject, shown(record, tasks, result_type))
+        return None if record is None else cast(JsonObject, shown(record, tasks, result_type, ctx.revision))
 
     return TASKS._replace(
         listens={"taskIds": Listen(TOLD, "taskId", honour, now)},
         answers={
-            "tasks/get": lambda ctx, params: shown(tasks.find(params["taskId"], ctx.owner), tasks, result_type),
-            "tasks/update": lambda ctx, params: tasks_update(tasks, ctx.owner, params),
+            "tasks/get": lambda ctx, params: shown(
+                tasks.find(params["taskId"], ctx.owner), tasks, result_type, ctx.revision
+            ),
+            "tasks/update": lambda ctx, params: tasks_update(tasks, ctx.owner, params, ctx.revision),
             "tasks/cancel": lambda ctx, params: tasks_cancel(tasks, ctx.owner, params),
         },
     )
@@ -151,7 +152,7 @@ def _state(record: JsonObject, tasks: Tasks) -> JsonObject:
     return cast(JsonObject, page.shown(record, tasks, errors_fail=False, milliseconds="Ms"))
 
 
-def shown(record: JsonObject, tasks: Tasks, result_type: Any) -> DetailedTask:
+def shown(record: JsonObject, tasks: Tasks, result_type: Any, revision: Revision = LATEST_STATELESS) -> DetailedTask:
     """A record as the extension shows a task: for `tasks/get` and for `notifications/tasks`."""
     state = cast(DetailedTask, _state(record, tasks))
     # MUST: the shape is that of the status: with all outstanding `inputRequests`, with `result`, with `error`, or bare
@@ -160,7 +161,7 @@ def shown(record: JsonObject, tasks: Tasks, result_type: Any) -> DetailedTask:
         state["inputRequests"] = asked
     outcome = record["outcome"] or {}
     if "result" in outcome:
-        project = projector(result_type, _LATEST, replies=True)
+        project = projector(result_type, revision, replies=True)
         state["result"] = {"resultType": "complete", **(project(outcome["result"]) if project else outcome["result"])}
     if "error" in outcome:
         # MUST: a failed task has its error (2026-07-28/extensions/tasks#task-execution-errors)
@@ -168,7 +169,9 @@ def shown(record: JsonObject, tasks: Tasks, result_type: Any) -> DetailedTask:
     return state
 
 
-def tasks_update(tasks: Tasks, owner: str | None, params: UpdateTaskRequestParams) -> EmptyResult:
+def tasks_update(
+    tasks: Tasks, owner: str | None, params: UpdateTaskRequestParams, revision: Revision = LATEST_STATELESS
+) -> EmptyResult:
     """Answer `tasks/update`: take the answers to open questions, and ignore all others.
 
     Raises: InvalidParams: the owner has no such task; an answer does not fit its question: then none is taken.
@@ -181,7 +184,7 @@ def tasks_update(tasks: Tasks, owner: str | None, params: UpdateTaskRequestParam
     for key, question in open_questions(record).items():
         if key in given:
             try:
-                checker(KINDS[question["method"]].result, _LATEST)(given[key], f"params.inputResponses.{key}")
+                checker(KINDS[question["method"]].result, revision)(given[key], f"params.inputResponses.{key}")
             except SchemaMismatch as mismatch:
                 raise InvalidParams(f"Invalid params: {mismatch}", {"path": mismatch.path}) from None
             answers[key] = {"result": given[key]}

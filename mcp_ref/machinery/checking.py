@@ -11,6 +11,7 @@ Not here:  the answer to a mismatch: -32602 or RemoteProtocolError (agreement); 
 What is open in a type of the wire: keys that the revision does not name are not looked at, and an object whose `type`
 is a string that no arm of its union names in the revision is kept as it is. A kind that is named must have its fields,
 except those whose absence has a meaning (RequiredIn and Bounds with `checked=False`). A handler's objects are closed.
+A judge is stricter: for it nothing that the schema says is open.
 """
 
 from __future__ import annotations
@@ -124,11 +125,12 @@ def check_page(check: Check, page: dict[str, Any], root: str) -> None:
 
 
 @functools.cache
-def checker(wire_type: Any, revision: Revision) -> Check:
+def checker(wire_type: Any, revision: Revision, judged: bool = False) -> Check:
     """The check of an inbound value against a type in a revision; compiled once for each pair.
 
     Args:
         wire_type: a TypedDict, a union of them, or any other type of the notation.
+        judged: for a judge, who holds a message to all that the schema says; a peer lets some of it pass.
 
     Returns:
         A function of the value and the name of its root. It raises `SchemaMismatch` and returns nothing.
@@ -138,7 +140,7 @@ def checker(wire_type: Any, revision: Revision) -> Check:
 
     Threads: any; what is returned keeps no state.
     """
-    test = tester(shape_of(wire_type, revision))
+    test = tester(shape_of(wire_type, revision, judged))
 
     def check(value: Any, root: str = "value") -> None:
         try:

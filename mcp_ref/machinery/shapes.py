@@ -30,7 +30,7 @@ import typing
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal, NamedTuple
 
-from mcp_ref.revisions import REVISIONS, Revision
+from mcp_ref.revisions import REVISIONS, Revision, find_revision
 
 JsonObject = dict[str, Any]
 
@@ -63,14 +63,18 @@ class Until(_Note):
 
 
 class RequiredIn(_Note):
-    """A field declared NotRequired that is nevertheless required in these revisions.
+    """A field declared NotRequired that is nevertheless required from a revision on, up to and including another.
 
     With `checked=False` it is published so, but what arrives without it is accepted, because the page says what its
     absence means.
     """
 
-    def __init__(self, *revisions: str, checked: bool = True) -> None:
-        self.revisions, self.checked = revisions, checked
+    def __init__(self, since: str, until: str | None = None, *, checked: bool = True) -> None:
+        self.since, self.until, self.checked = since, until, checked
+
+    def holds(self, revision: Revision) -> bool:
+        last = revision if self.until is None else find_revision(self.until)
+        return find_revision(self.since).order <= revision.order <= last.order
 
 
 class FromRevision(_Note):
@@ -105,6 +109,13 @@ class Closed(_Note):
     """On a union told apart by `type`: a kind that no arm names is refused; otherwise it would be kept."""
 
 
+class Judged(_Note):
+    """What a judge holds the place to, which a peer keeps as it is: `Annotated[JsonObject, Judged(ObjectSchema)]`."""
+
+    def __init__(self, type: Any) -> None:
+        self.type = type
+
+
 class Former(_Note):
     """The name of a type in the published schemas up to and including a revision; see `renamed`."""
 
@@ -123,7 +134,7 @@ def renamed(wire_type: Any, former: Former) -> None:
 def published_name(wire_type: Any, revision: Revision) -> str:
     """The name under which that revision's schema publishes a TypedDict: that of the class, or its former one."""
     former = _FORMER.get(wire_type)
-    if former is not None and revision.order <= REVISIONS[former.until].order:
+    if former is not None and revision.order <= find_revision(former.until).order:
         return former.name
     return str(wire_type.__name__)
 
@@ -282,8 +293,8 @@ _ALWAYS: Final = range(len(REVISIONS))
 """Spans of time are ranges of the revisions' orders."""
 
 
-def shape_of(hint: Any, revision: Revision) -> Shape:
-    """The shape of a type of the wire in a revision.
+def shape_of(hint: Any, revision: Revision, judged: bool = False) -> Shape:
+    """The shape of a type of the wire in a revision; judged: of all that is published, also what a peer lets pass.
 
     Raises:
         TypeError: the type uses something that has no counterpart in JSON, or nothing of it exists in the revision.
@@ -293,22 +304,24 @@ def shape_of(hint: Any, revision: Revision) -> Shape:
     # An arm that several spans share counts once, and as one that is here if it is: so those come first.
     for peeled, span in sorted(_arms(hint), key=lambda arm: revision.order not in arm[1]):
         if revision.order in span:
-            here.setdefault(peeled.bare, _shape_of_arm(peeled, revision))
+            here.setdefault(peeled.bare, _shape_of_arm(peeled, revision, judged))
         elif peeled.bare not in here:
             nearest = list(REVISIONS.values())[span[0] if span[0] > revision.order else span[-1]]
-            elsewhere.setdefault(peeled.bare, _shape_of_arm(peeled, nearest))
+            elsewhere.setdefault(peeled.bare, _shape_of_arm(peeled, nearest, judged))
     if not here:
         raise TypeError(f"nothing of {hint!r} exists in {revision}")
     if len(here) == 1 and not elsewhere:
         return next(iter(here.values()))
-    return Choice(tuple(here.values()), tuple(elsewhere.values()), peel(hint).note(Closed) is not None)
+    return Choice(tuple(here.values()), tuple(elsewhere.values()), judged or peel(hint).note(Closed) is not None)
 
 
 def _arms(hint: Any, within: range = _ALWAYS) -> Iterator[tuple[Peeled, range]]:
     """Everything that may stand in a place in some revision, and when: arms of unions, types of before and after."""
     peeled = peel(hint)
     span = _span(peeled, within)
-    changes = [(REVISIONS[note.revision].order, note.type) for note in peeled.notes if isinstance(note, FromRevision)]
+    changes = [
+        (find_revision(note.revision).order, note.type) for note in peeled.notes if isinstance(note, FromRevision)
+    ]
     if changes:
         # The place had one type up to the first change, and another after each.
         changes = [(0, peeled.bare), *sorted(changes, key=lambda change: change[0]), (_ALWAYS.stop, None)]
@@ -326,34 +339,38 @@ def _span(peeled: Peeled, within: range = _ALWAYS) -> range:
     start, stop = within.start, within.stop
     for note in peeled.notes:
         if isinstance(note, Since):
-            start = max(start, REVISIONS[note.revision].order)
+            start = max(start, find_revision(note.revision).order)
         elif isinstance(note, Until):
-            stop = min(stop, REVISIONS[note.revision].order + 1)
+            stop = min(stop, find_revision(note.revision).order + 1)
     return range(start, stop)
 
 
-def _shape_of_arm(peeled: Peeled, revision: Revision) -> Shape:
+def _shape_of_arm(peeled: Peeled, revision: Revision, judged: bool) -> Shape:
     """The shape of a type that is not a union."""
+    if judged and (note := peeled.note(Judged)) is not None:
+        return shape_of(note.type, revision, judged)
     bare: Any = type(None) if peeled.bare is None else peeled.bare
     origin, args = typing.get_origin(bare), typing.get_args(bare)
     if bare is Any:
         return Anything()
     if bare in KINDS:
         form = peeled.note(Format)
-        return Scalar(KINDS[bare], peeled.note(Bounds) or Bounds(), form.name if form else None)
+        bounds = peeled.note(Bounds) or Bounds()
+        bounds = Bounds(bounds.minimum, bounds.maximum) if judged else bounds
+        return Scalar(KINDS[bare], bounds, form.name if form else None)
     if origin is Literal:
         return Enumeration(args)
     if origin is list:
-        return Array(shape_of(args[0], revision), peeled.note(AtMost))
+        return Array(shape_of(args[0], revision, judged), peeled.note(AtMost))
     if origin is dict:
-        return Map(shape_of(args[1], revision))
+        return Map(shape_of(args[1], revision, judged))
     if typing.is_typeddict(bare):
-        return _shape_of_typed_dict(bare, revision)
+        return _shape_of_typed_dict(bare, revision, judged)
     raise TypeError(f"{bare!r} is not a type of the wire")
 
 
 @functools.cache
-def _shape_of_typed_dict(wire_type: Any, revision: Revision) -> Object:
+def _shape_of_typed_dict(wire_type: Any, revision: Revision, judged: bool) -> Object:
     shape = Object(published_name(wire_type, revision))
     for key, hint in typing.get_type_hints(wire_type, include_extras=True).items():
         peeled = peel(hint)
@@ -363,8 +380,8 @@ def _shape_of_typed_dict(wire_type: Any, revision: Revision) -> Object:
             spans = [note for note in peeled.notes if isinstance(note, Since | Until)]
             shape.absent[key] = ", ".join(f"{type(span).__name__.lower()} {span.revision}" for span in spans)
             continue
-        required, also = peeled.is_required(wire_type, key), peeled.note(RequiredIn)
-        also_here = also is not None and revision.name in also.revisions
-        demanded = required or (also_here and also.checked)
-        shape.fields[key] = Field(shape_of(hint, revision), required or also_here, demanded)
+        required = peeled.is_required(wire_type, key)
+        also = [note for note in peeled.notes if isinstance(note, RequiredIn) and note.holds(revision)]
+        demanded = required or any(judged or note.checked for note in also)
+        shape.fields[key] = Field(shape_of(hint, revision, judged), required or bool(also), demanded)
     return shape

@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, Unpack, cast
 
 from mcp_ref.basic.tasks import CreateTaskResult, TaskAugmented, TaskRule
-from mcp_ref.content import ContentBlock, is_block, text
+from mcp_ref.content import ContentBlock, InputSchema, OutputSchema, is_block, text
 from mcp_ref.errors import (
     InvalidParams,
     McpError,
@@ -47,7 +47,7 @@ from mcp_ref.machinery.handlers import (
     to_json,
 )
 from mcp_ref.machinery.scopes import checked_scopes
-from mcp_ref.machinery.shapes import FromRevision, Since, Until
+from mcp_ref.machinery.shapes import FromRevision, Judged, Since, Until
 from mcp_ref.messages import JsonObject
 from mcp_ref.methods import Method, Options
 from mcp_ref.revisions import Revision
@@ -87,8 +87,8 @@ class Tool(TypedDict):
     title: NotRequired[Annotated[str, Since("2025-06-18")]]
     description: NotRequired[str]
     icons: NotRequired[Icons]
-    inputSchema: JsonObject
-    outputSchema: NotRequired[Annotated[JsonObject, Since("2025-06-18")]]
+    inputSchema: Annotated[JsonObject, Judged(InputSchema)]
+    outputSchema: NotRequired[Annotated[JsonObject, Since("2025-06-18"), Judged(OutputSchema)]]
     annotations: NotRequired[Annotated[ToolAnnotations, Since("2025-03-26")]]
     execution: NotRequired[Annotated[ToolExecution, Since("2025-11-25"), Until("2025-11-25")]]
     _meta: NotRequired[Meta]

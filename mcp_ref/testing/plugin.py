@@ -90,9 +90,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     over = _several(said.get("over", config.getini("mcp_over")))
     if "mcp_spoken" not in metafunc.fixturenames or not (revisions or over):
         return
-    from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS
+    from mcp_ref.revisions import LATEST_SESSION, LATEST_STATELESS, REVISIONS, SESSION_REVISIONS
 
-    newest = [SESSION_REVISIONS[-1].name, STATELESS_REVISIONS[-1].name]
+    newest = [LATEST_SESSION.name, LATEST_STATELESS.name]
     sets = dict(zip(_SETS, (newest, [each.name for each in SESSION_REVISIONS], list(REVISIONS)), strict=True))
     revisions = [name for each in revisions for name in sets.get(each, [each])]
     for value, known in [(each, (*REVISIONS, *_SETS)) for each in revisions] + [(each, _OVER) for each in over]:

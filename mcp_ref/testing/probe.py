@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import json
 import time
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
+from itertools import groupby, product
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -22,12 +25,13 @@ from mcp_ref.agreement import Role
 from mcp_ref.basic.transports.streamable_http.headers import LOOPBACK
 from mcp_ref.errors import McpError, TransportClosed
 from mcp_ref.messages import JsonObject
-from mcp_ref.revisions import LATEST_SESSION, REVISIONS, SESSION_REVISIONS
-from mcp_ref.testing.cases import FUNCTIONS
-from mcp_ref.testing.reports import Row, row_of
+from mcp_ref.revisions import LATEST_SESSION, LATEST_STATELESS, REVISIONS, SESSION_REVISIONS
+from mcp_ref.testing.cases import FUNCTIONS, LISTS
+from mcp_ref.testing.reports import Row, Verdict, row_of
 from mcp_ref.testing.talk import Gone, NotApplicable, Options, Silent, Talk, Unmet, expect, fits, shown
 from mcp_ref.trace.check import Checker
 from mcp_ref.trace.record import Recorder, TraceEvent
+from mcp_ref.trace.rulebook import Finding, sentences
 
 
 class Case(NamedTuple):
@@ -43,6 +47,7 @@ class Case(NamedTuple):
         play: the steps, see `Probe.play`; or testing/cases has a function; or there is the checker alone.
         rules: of the checker, which this case is about.
         provokes: rules of the checker that what the case sends makes a server break, rightly.
+        wrong: rules of the checker that what the case sends breaks, on purpose.
     """
 
     name: str
@@ -54,6 +59,7 @@ class Case(NamedTuple):
     play: Sequence[JsonObject] = ()
     rules: Sequence[str] = ()
     provokes: Sequence[str] = ()
+    wrong: Sequence[str] = ()
 
     def about(self, word: str) -> bool:
         """Whether a word means it: its name, its group, a page or a sentence."""
@@ -66,6 +72,9 @@ def cases(role: str, over: str = "", only: Sequence[str] = ()) -> list[Case]:
     """The cases for a "server" or a "client": those over one transport, and about a word, if such are given."""
     text = resources.files("mcp_ref.testing").joinpath("cases.jsonl").read_text("utf-8")
     found = [case for line in text.splitlines() if (case := Case(**json.loads(line))).role == role]
+    for case, (revision, before) in product(found, sentences()["unread"]):
+        if before in case.sentences:
+            case.sentences[revision] = [each.replace(before, revision) for each in case.sentences[before]]
     return [
         case
         for case in found
@@ -120,6 +129,7 @@ class Probe:
         self._talk: Talk | None = None
         self.chosen = cases("server", "http" if isinstance(target, str) else "stdio", options.only)
         self.marks: list[Mark] = []
+        self._gone = ""  # why no conversation begins any more
 
     def talk(self, revision: str) -> Talk:
         """A new conversation, which has not begun."""
@@ -131,7 +141,7 @@ class Probe:
         Raises: TransportClosed: none, and why.
         """
         why = ""
-        for revision in wanted or (list(REVISIONS)[-1], LATEST_SESSION.name):
+        for revision in wanted or (LATEST_STATELESS.name, LATEST_SESSION.name):
             try:
                 self.open(revision)
                 self.spoken.append(revision)
@@ -142,7 +152,7 @@ class Probe:
                 if not wanted and any(other == each.name for each in SESSION_REVISIONS):
                     self.spoken.append(str(other))
             self.close()
-        self._alone = not wanted and self.spoken == [list(REVISIONS)[-1]]
+        self._alone = not wanted and all(REVISIONS[each].era == "stateless" for each in self.spoken)
         if not self.spoken:
             raise TransportClosed(f"it does not speak {' or '.join(wanted) or 'any revision'}: {why}")
         return self.spoken
@@ -154,10 +164,28 @@ class Probe:
         try:
             self._talk.open()
             # What it says to `notifications/initialized` is not the fault of a case; the checker has it.
-            self._talk.goes_on()
+            try:
+                self._talk.goes_on()
+            except Silent:
+                # Who answers everything but a ping breaks that sentence alone.
+                lists = [name for name in LISTS if name in self._talk.capabilities]
+                if self.options.harmless != "ping" or not lists:
+                    raise
+                self.options = self._talk.options = self.options._replace(harmless=LISTS[lists[0]])
+                self._talk.goes_on()
         except McpError as problem:
             raise Gone(str(problem)) from None
         return self._talk
+
+    def _reopen(self, revision: str) -> None:
+        """Open a conversation in a revision that the server has spoken; if it cannot be, twice, the server is gone."""
+        for _ in range(2):
+            try:
+                self.open(revision)
+                self._gone = ""
+                return
+            except (Unmet, TransportClosed) as why:
+                self._gone = str(why)
 
     def close(self) -> None:
         """End the conversation."""
@@ -169,10 +197,15 @@ class Probe:
 
     def run(self, revision: str, *, guarded: bool = False) -> Iterator[Row]:
         """A row for each case of a revision, as it comes; of a guarded server those of authorization."""
-        for case in self.chosen:
+        for case in () if self._gone else self.chosen:
             played = case.play or case.name in FUNCTIONS
-            if played and revision in case.sentences and (not guarded or case.name.startswith("auth/")):
-                yield row_of_case(case, revision, self._try)
+            if not played or revision not in case.sentences or guarded and not case.name.startswith("auth/"):
+                continue
+            yield row_of_case(case, revision, self._try)
+            if self._gone and not guarded:
+                # The cases that are left say nothing about a server that is no longer there.
+                yield Row("server/gone", "fail", f"no conversation begins any more: {self._gone}", (), revision)
+                break
         self.close()
 
     def _try(self, case: Case, revision: str) -> None:
@@ -184,7 +217,9 @@ class Probe:
             if "fresh" in case.needs:
                 self._talk = self.talk(revision)
             elif self._talk is None or self._talk.revision != revision:
-                self.open(revision)
+                self._reopen(revision)
+            if self._gone:
+                raise NotApplicable("the server is gone")
             talk = self._talk
             assert talk is not None
             talk.next_case()
@@ -194,6 +229,10 @@ class Probe:
             whole = True
         except NotApplicable:
             whole = True
+            raise
+        except (Gone, TransportClosed):
+            # The case may have ended more than its conversation.
+            self._reopen(revision)
             raise
         finally:
             if own or not whole or (self._talk is not None and self._talk.allowed):
@@ -244,44 +283,70 @@ class Probe:
 
 # -- what the checker says ----------------------------------------------------------------------------------------
 
-Mark = tuple[int, Case]
-"""From which event on which case was played."""
+Mark = tuple[int, Case | None]
+"""From which event on which case was played; None: what a client does without any."""
 
 
 def judge(
-    events: Sequence[TraceEvent], marks: Sequence[Mark], role: Role, spoken: Sequence[str], about: Sequence[Case]
+    rows: Sequence[Row],
+    events: Sequence[TraceEvent],
+    marks: Sequence[Mark],
+    role: Role,
+    spoken: Sequence[str],
+    about: Sequence[Case],
 ) -> list[Row]:
-    """A row for each rule that the peer broke, in each revision; and for each case that is about rules alone.
+    """The rows of the cases, one for each that is about rules alone, and one for each other rule that the peer broke.
+
+    One fault has one row: what the checker finds by the sentence of a case that has failed already, or in such cases
+    alone, stands in theirs.
 
     Args:
+        rows: of the cases that were played.
         role: of the peer. spoken: the revisions that were spoken.
         about: the cases that were chosen.
     """
-    checker = Checker(whole=True)
-    rows: dict[tuple[str, str], Row] = {}
+    findings, spoke = list[Finding](), Counter[str]()
+    # In each case a client meets another server: what the one has shown does not bind the next.
+    starts = [start for start, _ in marks] if role == "client" else []
+    for _, part in groupby(events, lambda event: bisect_left(starts, event.seq)):
+        checker = Checker(whole=True)
+        findings += [*(each for event in part for each in checker.feed(event)), *checker.end()]
+        spoke += checker.spoken
+    broken: dict[tuple[str, str], Row] = {}
     seen: dict[tuple[str, str], dict[str, None]] = {}
-    for finding in [*(each for event in events for each in checker.feed(event)), *checker.end()]:
-        earlier = [mark for mark in marks if mark[0] < finding.seq]
-        provoked = bool(earlier) and finding.rule in earlier[-1][1].provokes
-        if finding.blame not in (role, None) or finding.level == "HINT" or provoked:
+    for finding in findings:
+        case = next((each for start, each in reversed(marks) if start < finding.seq), None)
+        own = finding.blame not in (role, None)
+        known = () if case is None else case.wrong if own else case.provokes
+        if finding.level == "HINT" or finding.rule in known:
             continue
         row = row_of(finding)
-        rows.setdefault((row.revision, row.name), row)
-        seen.setdefault((row.revision, row.name), {})[earlier[-1][1].name if earlier else "opening"] = None
-    for key, names in seen.items():
-        rows[key] = rows[key]._replace(says=f"{rows[key].says} Seen in {', '.join(names)}.")
-    judged = []
-    for case in about:
-        for revision in spoken:
-            if not case.rules or revision not in case.sentences:
-                continue
-            broken = [rows.pop((revision, rule)) for rule in case.rules if (revision, rule) in rows]
-            _, *ids = case.sentences[revision]
-            none = Row(case.name, "pass" if checker.spoken[revision] else "skip", "", tuple(ids), revision)
-            # What is played, too, has its row already.
-            if broken or not (case.play or case.name in FUNCTIONS):
-                judged.append(broken[0]._replace(name=case.name) if broken else none)
-    return [*judged, *rows.values()]
+        if own:
+            says = f"The probe did what it must not do: {row.says}"
+            row = row._replace(name=f"probe/{row.name}", verdict="note", says=says)
+        broken.setdefault((row.revision, row.name), row)
+        seen.setdefault((row.revision, row.name), {})["opening" if case is None else case.name] = None
+    judged = {(row.revision, row.name): row for row in rows}
+    for revision in spoken:
+        for case in about:
+            if case.rules and revision in case.sentences and not (case.play or case.name in FUNCTIONS):
+                verdict: Verdict = "pass" if spoke[revision] else "skip"
+                judged[revision, case.name] = Row(case.name, verdict, "", tuple(case.sentences[revision][1:]), revision)
+    for (revision, rule), row in broken.items():
+        places = seen[revision, rule]
+        homes = [case.name for case in about if rule in case.rules and (revision, case.name) in judged]
+        if not homes and row.verdict != "note":
+            homes = [name for name in places if (revision, name) in judged and judged[revision, name].faulty]
+            same = [name for name in homes if {*judged[revision, name].ids} & {*row.ids}]
+            homes = same or (homes if len(homes) == len(places) else [])
+        row = row._replace(says=f"{row.says} Seen in {', '.join(places)}.")
+        if homes:
+            home = judged[revision, homes[0]]
+            worse = next(verdict for verdict in ("error", "fail", "warn") if verdict in (home.verdict, row.verdict))
+            says = f"{home.says} {row.name}: {row.says}".strip()
+            row = home._replace(verdict=worse, says=says, ids=tuple(dict.fromkeys([*home.ids, *row.ids])))
+        judged[revision, row.name] = row
+    return [*judged.values()]
 
 
 _PLACES: Final = ("http", "stdio", "session", "stateless")

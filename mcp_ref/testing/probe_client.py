@@ -29,6 +29,7 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from mcp_ref.basic.transports.sse import CONTENT_TYPE, encode_event
+from mcp_ref.basic.transports.streamable_http.headers import http_status
 from mcp_ref.basic.versioning import SERVER_INFO
 from mcp_ref.errors import RequestTimeout, TransportClosed
 from mcp_ref.machinery.deadline import Deadline
@@ -37,7 +38,7 @@ from mcp_ref.machinery.http_server import HttpServer
 from mcp_ref.machinery.pipes import LineSplitter
 from mcp_ref.machinery.running import end_marked, marked
 from mcp_ref.messages import JsonObject
-from mcp_ref.revisions import LATEST_SESSION, REVISIONS, SESSION_REVISIONS
+from mcp_ref.revisions import LATEST_SESSION, LATEST_STATELESS, REVISIONS, SESSION_REVISIONS
 from mcp_ref.testing.cases_client import FUNCTIONS, Outcome
 from mcp_ref.testing.probe import Case, Mark, cases, row_of_case
 from mcp_ref.testing.reports import Row
@@ -50,7 +51,6 @@ _MAX_SAID: Final = 10_000  # messages that a client may send in one case,
 _MAX_BYTES: Final = 4 << 20  # and the bytes of these and of their headers
 _INFO: Final = {"name": "mcp-ref-probe", "version": "0"}
 _TOOL: Final = {"name": "one", "description": "One.", "inputSchema": {"type": "object"}}
-_STATELESS: Final = list(REVISIONS)[-1]
 
 
 class Far:
@@ -62,7 +62,7 @@ class Far:
     """
 
     def __init__(self, revision: str, steps: Sequence[JsonObject]) -> None:
-        self.revision, self.stateless = revision, revision == _STATELESS
+        self.revision, self.stateless = revision, REVISIONS[revision].era == "stateless"
         self.steps, self.outcome = list(steps), Outcome(revision)
         self._heard = threading.Condition()  # guards the fields below, and the outcome: several threads answer
         self._given: dict[str, int] = {}  # how often a method was answered
@@ -164,6 +164,7 @@ class Far:
                 return {"error": {"code": -32022, "message": "Unsupported protocol version", "data": data}}
             answers = {name: self.complete(each) for name, each in answers.items()}
         else:
+            declared["tools"] = {"listChanged": True}
             answers |= {"initialize": {"protocolVersion": self.revision, **about}, "ping": {}}
         if method in answers:
             return {"result": answers[method]}
@@ -206,6 +207,7 @@ class ProbeClient:
         self.spoken: list[str] = []
         self.marks: list[Mark] = []
         self._plain: dict[str, Outcome] = {}
+        self._case: Case | None = None  # the one that is played
 
     def find(self, wanted: Sequence[str] = ()) -> list[str]:
         """Which revisions it speaks: of each era the newest, or which of those that are wanted.
@@ -213,7 +215,7 @@ class ProbeClient:
         Raises: TransportClosed: none, and why.
         """
         why = "it never got so far as to ask something"
-        left = [*(wanted or (_STATELESS, LATEST_SESSION.name))]
+        left = [*(wanted or (LATEST_STATELESS.name, LATEST_SESSION.name))]
         for revision in left:
             try:
                 outcome = self._plain[revision] = self.play(revision, ())
@@ -251,7 +253,7 @@ class ProbeClient:
             # A case whose place is never reached is not played.
             if "needs" in step:
                 plain.first(step["needs"])
-        self.marks.append((self._recorder.seq, case))
+        self._case = case
         outcome = self.play(revision, steps, self.patience if "patience" in case.needs else 0.0)
         if (function := FUNCTIONS.get(case.name)) is not None:
             function(outcome, plain)
@@ -266,6 +268,7 @@ class ProbeClient:
 
         Raises: TransportClosed: it cannot be started, or never comes.
         """
+        self.marks.append((self._recorder.seq, self._case))
         limit = max(3 * self.timeout, patience)
         far = Far(revision, steps)
         peer = (_OverHttp if self.http else _OverStdio)(far, self._recorder)
@@ -298,7 +301,7 @@ class ProbeClient:
 
 def _asks_in(revision: str, message: JsonObject) -> bool:
     """Whether a message shows that the client has begun to work in a revision."""
-    if revision != _STATELESS:
+    if REVISIONS[revision].era == "session":
         return message.get("method") == "notifications/initialized"
     opening = message.get("method") in (None, "initialize", "server/discover")
     return not opening and "_meta" in (message.get("params") or {})
@@ -504,12 +507,14 @@ class _OverHttp:
                 self._far.outcome.ended.append(str(time.monotonic()))
                 self._stream(reply, own, [], f"id: 1\nretry: {cut['retry']}\ndata: \n\n".encode())
             elif len(answers) == 1 and not streamed:
-                reply.send(200, {"Content-Type": "application/json", **own}, answers[0])
+                said, fails = _parsed(answers[0]), {"error": {"code": "*"}}
+                status = http_status(said["error"]["code"]) if self._far.stateless and fits(said, fails) else 200
+                reply.send(status, {"Content-Type": "application/json", **own}, answers[0])
             else:
                 self._stream(reply, own, answers, b": a comment\r\r" if streamed else b"")
 
     def _stream(self, reply: HttpReply, own: dict[str, str], texts: Sequence[bytes], first: bytes = b"") -> None:
-        reply.open({"Content-Type": CONTENT_TYPE, "Cache-Control": "no-cache", **own})
+        reply.open({"Content-Type": CONTENT_TYPE, "Cache-Control": "no-cache", "X-Accel-Buffering": "no", **own})
         if first:
             reply.write(first)
         for text in self._far.in_turn(texts):

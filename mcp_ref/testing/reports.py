@@ -49,6 +49,11 @@ class Row(NamedTuple):
     line: int = 1
     seconds: float = 0.0
 
+    @property
+    def faulty(self) -> bool:
+        """Whether the peer has done something wrong."""
+        return self.verdict in ("fail", "warn")
+
 
 def row_of(finding: Finding, file: str = "") -> Row:
     """The row of a finding, in the revision of its sentence."""

@@ -67,7 +67,7 @@ class Options(NamedTuple):
         reads: whether listed resources are read. heavy: whether what is large goes to another machine too.
         slow: the name of a tool that takes long, to be cancelled. call: calls to make, with name and arguments.
         headers: of every request to a URL. inherit: whether a command gets our whole environment.
-        unknown: a name that nothing has.
+        unknown: a name that nothing has. harmless: what is asked of the session era to see that the server goes on.
     """
 
     timeout: float = 5.0
@@ -80,6 +80,7 @@ class Options(NamedTuple):
     headers: Mapping[str, str] = {}
     inherit: bool = False
     unknown: str = "no-such-thing-at-all"
+    harmless: str = "ping"
 
 
 def expect(true: object, says: str) -> None:
@@ -143,7 +144,10 @@ class _Pipe:
 
     def write(self, raw: bytes, headers: Mapping[str, str | None]) -> None:
         try:
-            self.transport.send(raw, Deadline(self._talk.timeout))
+            if b"\n" in raw:  # several messages at once
+                self.transport.piece(raw + b"\n", *raw.split(b"\n"), timeout=self._talk.timeout)
+            else:
+                self.transport.send(raw, Deadline(self._talk.timeout))
         except McpError as problem:
             raise Gone(str(problem)) from None
 
@@ -190,7 +194,6 @@ class _Post:
             self._http.begin(call)
             reply = self._http.open(call, method, sent, raw, follow=False)
             self.status, self.headers = reply.status, {k.lower(): v for k, v in reply.headers.items()}
-            self.session = self.headers.get("mcp-session-id", self.session)
             facts |= {"status": reply.status}
             if reply.content_type != CONTENT_TYPE:
                 body = reply.body(_MAX_HEARD)
@@ -223,7 +226,7 @@ class _Post:
     def close(self) -> None:
         if self.session is not None and not self._talk.stateless:
             with suppress(Unmet):
-                self.write(None, {"MCP-Protocol-Version": self._talk.revision}, "DELETE")
+                self.write(None, self._talk.version, "DELETE")
         self._http.close(Deadline(_CLOSE))
 
 
@@ -237,6 +240,7 @@ class Talk:
 
     Attributes:
         options: how to probe. timeout: theirs.
+        agreed: the revision that the server has named last, or the one that is asked for.
         opening: the result of `initialize` or `server/discover`, {} before.
         heard: what came and was not waited for. allowed: patterns of what may come so.
         ended: whether it was ended.
@@ -252,6 +256,7 @@ class Talk:
         self._made_of = target, revision, recorder, options
         self.revision, self.stateless = revision, REVISIONS[revision].era == "stateless"
         self.options, self.timeout = options, options.timeout
+        self.agreed = revision
         self.opening: JsonObject = {}
         self.heard: list[Any] = []
         self.allowed: list[Any] = []
@@ -300,6 +305,8 @@ class Talk:
             return False  # the checker says so
         parts = message if isinstance(message, list) else [message]
         for each in parts:
+            if fits(each, {"result": {"protocolVersion": [*REVISIONS]}}):
+                self.agreed = each["result"]["protocolVersion"]
             self._inbox.put(each)
         return any(isinstance(each, dict) and "method" not in each for each in parts)
 
@@ -357,18 +364,28 @@ class Talk:
     def send(self, message: Any, headers: Mapping[str, str | None] | None = None) -> None:
         """Write a message as it is, or any bytes."""
         raw = message if isinstance(message, bytes) else json.dumps(message, ensure_ascii=False).encode()
+        parsed: Any = None
         with suppress(ValueError, RecursionError):
             parsed = json.loads(raw) if isinstance(message, bytes) else message
             for each in parsed if isinstance(parsed, list) else [parsed]:
                 if isinstance(each, dict) and each.get("id") is not None:
                     self._asked.add(json.dumps(each["id"]))
-        own: dict[str, str | None] = {}
-        if self.over == "http" and isinstance(message, dict) and message.get("method") != "initialize":
-            if not self.stateless:
-                own = {"MCP-Protocol-Version": self.revision} if REVISIONS[self.revision].version_header else {}
-            elif isinstance(message.get("method"), str) and isinstance(message.get("params", {}), dict):
-                own = {**mirror(message, self.revision)}
+        body = parsed if isinstance(parsed, dict) else {}
+        opens, method = body.get("method") == "initialize", body.get("method") or self.harmless
+        own: dict[str, str | None] = {} if opens else {**self.version}
+        if self.over == "http" and self.stateless and not opens:
+            # What is wrong in a body has to be found there, so its headers are right.
+            sound = isinstance(body.get("method"), str) and isinstance(body.get("params", {}), dict)
+            own |= mirror(body, self.revision) if sound else {"Mcp-Method": str(method)}
         self.link.write(raw, own | dict(headers or {}))
+        if opens and self.over == "http":
+            # An id in any other response is not that of a session.
+            self.link.session = self.link.headers.get("mcp-session-id")
+
+    @property
+    def version(self) -> dict[str, str]:
+        """The header that names the revision, where the revision has it."""
+        return {"MCP-Protocol-Version": self.agreed} if REVISIONS[self.agreed].version_header else {}
 
     def request(self, method: str, params: Any, id: Any, meta: JsonObject | None = None) -> JsonObject:
         """A request, with the envelope of the revision; `meta` stands instead of that."""
@@ -411,11 +428,16 @@ class Talk:
         return answer["error"]  # type: ignore[no-any-return]
 
     def entries(self, kind: str) -> list[JsonObject]:
-        """What `tools/list` and its like list, all pages of it, at most a hundred."""
+        """What `tools/list` and its like list, all pages of it, at most a hundred.
+
+        Raises: NotApplicable: it is refused, which is for the case about declared capabilities.
+        """
         found: list[JsonObject] = []
         params: JsonObject = {}
         for _ in range(100):
-            result = self.result(f"{kind}/list", params)
+            answer = self.ask(f"{kind}/list", params)
+            if not isinstance(result := answer.get("result"), dict):
+                raise NotApplicable(f"{kind}/list is refused: {shown(answer.get('error'))}")
             found += [each for each in result.get(kind) or () if isinstance(each, dict)]
             if not isinstance(result.get("nextCursor"), str):
                 break
@@ -457,7 +479,7 @@ class Talk:
     @property
     def harmless(self) -> str:
         """A method that every server answers."""
-        return "server/discover" if self.stateless else "ping"
+        return "server/discover" if self.stateless else self.options.harmless
 
     def goes_on(self) -> list[Any]:
         """See that it still answers; gives what it has said, unasked for, until then."""

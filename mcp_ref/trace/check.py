@@ -35,7 +35,7 @@ from mcp_ref.basic.versioning import (
 from mcp_ref.errors import Refusal, RemoteProtocolError
 from mcp_ref.messages import JsonObject, encode, kind_of
 from mcp_ref.pages import METHODS
-from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS, Revision
+from mcp_ref.revisions import LATEST_STATELESS, REVISIONS, STATELESS_REVISIONS, Revision
 from mcp_ref.trace import learning
 from mcp_ref.trace.record import TraceEvent
 from mcp_ref.trace.rulebook import Finding, Place, Rulebook
@@ -43,7 +43,6 @@ from mcp_ref.trace.rules import session
 from mcp_ref.trace.rules.seen import OTHER, Exchange, Kind, Known, Latest, Link, Role, Said, as_object, key, recorded_by
 
 _SSE: Final = REVISIONS["2024-11-05"]
-_STATELESS: Final = STATELESS_REVISIONS[-1]
 _MAX_TEXT: Final = 200  # lines that may be one message with line breaks in it
 
 
@@ -396,7 +395,7 @@ class Checker:
     def _revision_of(self, link: Link, said: Said, request: Said | None) -> Revision | None:
         if request is not None and request.method == "initialize":
             if "error" in said.message and link.shared.supported:
-                return _STATELESS
+                return _stateless(*link.shared.supported)
             return REVISIONS.get(str(said.result.get("protocolVersion")), request.revision)
         if request is not None:
             return request.revision
@@ -405,7 +404,7 @@ class Checker:
             return offered if offered is not None and offered.era == "session" else REVISIONS["2025-11-25"]
         alone = PROTOCOL_VERSION in said.meta or CLIENT_CAPABILITIES in said.meta
         if alone or (link.revision is None and is_stateless(said.method, said.params)):
-            return _STATELESS
+            return _stateless(said.meta.get(PROTOCOL_VERSION), str(link.stateless))
         return link.revision or link.offered or self._spoken(link, said.exchange)
 
     def _take_request(self, link: Link, said: Said) -> None:
@@ -416,7 +415,7 @@ class Checker:
         if not said.faults and ("inputResponses" in said.params or "requestState" in said.params):
             self._rules.judge("retry", link, said)
         if said.method == "initialize" and link.modern is not None:
-            self._rules.judge("retry", link, said, _STATELESS)
+            self._rules.judge("retry", link, said, link.modern.revision)
         learning.from_request(link, said)
 
     def _take_answer(self, link: Link, said: Said, request: Said | None) -> None:
@@ -453,6 +452,11 @@ _OF_A_SESSION: Final = ("initialized_was_sent", "version_header_is_sent", "versi
 _OWN_KEYS: Final = frozenset({
     "progressToken", PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, SERVER_INFO, SUBSCRIPTION_ID
 })  # fmt: skip
+
+
+def _stateless(*named: Any) -> Revision:
+    """The newest stateless revision of those that are named, or of all."""
+    return next((each for each in reversed(STATELESS_REVISIONS) if each.name in named), LATEST_STATELESS)
 
 
 def _is_framed(message: JsonObject) -> bool:

@@ -56,7 +56,7 @@ def from_request(link: Link, said: Said) -> None:
     match said.method:
         case "initialize" if said.sender == "client":
             link.offered = said.revision
-            link.capabilities["client"] = as_object(said.params.get("capabilities"))
+            link.capabilities["client"] = _capabilities(said.params)
             link.introduced, link.opened, link.revision, link.session = False, False, None, Known()
             link.unopened = None
             link.used.clear()
@@ -65,6 +65,12 @@ def from_request(link: Link, said: Said) -> None:
             link.subscriptions[said.key] = said
         case "elicitation/create" if isinstance(said.params.get("elicitationId"), str):
             link.elicitations[said.params["elicitationId"]] = None
+
+
+def _capabilities(body: JsonObject) -> JsonObject | None:
+    """What a side declares. None: it does not say, which is a fault by itself, and nothing follows from it."""
+    declared = body.get("capabilities")
+    return declared if isinstance(declared, dict) else None
 
 
 # -- notifications ------------------------------------------------------------------------------------------------
@@ -90,6 +96,7 @@ def from_notification(link: Link, said: Said) -> None:
         case "notifications/tools/list_changed" | "notifications/prompts/list_changed":
             known = link.known(said)
             known.tools, known.prompts, known.order, known.changed = Latest(), Latest(), None, said.event.seq
+            known.called.clear()
         case "notifications/tasks/status" | "notifications/tasks":
             _learn_task(link, said, said.params)
 
@@ -128,10 +135,10 @@ def from_result(link: Link, said: Said, request: Said) -> None:
         case "initialize":
             agreed = REVISIONS.get(str(result.get("protocolVersion")))
             link.revision = agreed if agreed is not None and agreed.era == "session" else None
-            link.capabilities["server"] = as_object(result.get("capabilities"))
+            link.capabilities["server"] = _capabilities(result)
             link.introduced, link.early = True, None
         case "server/discover":
-            link.known(request).capabilities = as_object(result.get("capabilities"))
+            link.known(request).capabilities = _capabilities(result)
             spoken = as_list(result.get("supportedVersions"))
             link.shared.supported = [each for each in spoken if isinstance(each, str)]
         case "tools/list" | "prompts/list" if link.known(request).changed > request.event.seq:
@@ -139,8 +146,12 @@ def from_result(link: Link, said: Said, request: Said) -> None:
         case "tools/list":
             known, tools = link.known(request), objects(result.get("tools"))
             known.tools.update((str(tool.get("name")), tool) for tool in tools)
+            for tool in tools:
+                known.called.pop(str(tool.get("name")), None)
             whole = "cursor" not in request.params and "nextCursor" not in result
             known.order = [str(tool.get("name")) for tool in tools] if whole else None
+        case "tools/call" if request.tool is None and link.known(request).changed <= request.event.seq:
+            link.known(request).called[str(request.params.get("name"))] = said
         case "skills/list" | "skills/get" | "resources/read":
             skills.learn(link, said)
         case "prompts/list":

@@ -14,14 +14,16 @@ import json
 from collections import Counter
 from functools import cache, lru_cache
 from importlib import resources
+from itertools import pairwise, product
 from typing import Any, Final, NamedTuple
 
+from mcp_ref.basic.mrtr import KINDS, InputRequiredResult
 from mcp_ref.basic.tasks import CreateTaskResult
 from mcp_ref.errors import Refusal
 from mcp_ref.machinery.checking import SchemaMismatch, checker
 from mcp_ref.messages import JsonObject, decode
 from mcp_ref.pages import METHODS
-from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS, Revision
+from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.trace.explain import quoted
 from mcp_ref.trace.record import TraceEvent, as_text
 from mcp_ref.trace.redact import redact_http
@@ -159,7 +161,7 @@ class Rulebook:
             event, sender, message, method = what.event, what.sender, what.message, what.about or method
             if what.method != "initialize":
                 revision = what.revision or revision
-            elif revision is not STATELESS_REVISIONS[-1]:
+            elif revision is None or revision.era == "session":
                 # Of a version that nobody knows, every revision with an `initialize` says it.
                 known = name == "schema" or str(what.params.get("protocolVersion")) in REVISIONS
                 revision = what.revision if known else None
@@ -222,9 +224,17 @@ def rules_for(kind: Kind, method: str, sender: Role, revision: str, http: bool) 
 
 @cache
 def sentences() -> JsonObject:
-    """What the notes say: rules with their sentences, by name; made by `python -m tests.trace.rules --write`."""
+    """What the notes say: rules with their sentences, by name; made by `python -m tests.trace.rules --write`.
+
+    A revision that nobody has read yet, which stands in "unread" with the one before, says what that says.
+    """
     text = resources.files("mcp_ref.trace").joinpath("sentences.json").read_text("utf-8")
     found: JsonObject = json.loads(text)
+    rows = [row for each in found["rules"].values() for row in each]
+    read = {id.partition("/")[0] for row in rows for id in row["ids"]}
+    found["unread"] = [(new, before) for before, new in pairwise(REVISIONS) if new not in read]
+    for row, (new, before) in product(rows, found["unread"]):
+        row["ids"] += [id.replace(before, new) for id in row["ids"] if id.startswith(before)]
     return found
 
 
@@ -255,24 +265,30 @@ def _is_everywhere(name: str) -> bool:
 def _schema_rule(kind: Kind, method: str, revision: str) -> Declared | None:
     """A rule that compares params, or a result, with the type that the revision has."""
     row, spoken = METHODS.get(method), REVISIONS.get(revision)
-    if kind not in ("request", "notification", "result") or row is None or spoken is None or not row.exists_in(spoken):
+    judged = kind in ("request", "notification", "result", "asking", "retry")
+    if not judged or row is None or spoken is None or not row.exists_in(spoken):
         return None
-    wire = row.result if kind == "result" else row.params
-    fits = None if wire is None else checker(wire, spoken)
+    wire = row.result if kind == "result" else InputRequiredResult if kind == "asking" else row.params
+    fits = None if wire is None else checker(wire, spoken, judged)
 
     def schema(link: Link, said: Said) -> Verdict:
-        if (said.request or said).faults or said.result.get("resultType") in ("input_required", "task"):
+        other = kind == "result" and said.result.get("resultType") in ("input_required", "task")
+        if (said.request or said).faults or other:
             return None
         task = link.tasks.get(str(said.request.params.get("taskId"))) if said.request is not None else None
         came = METHODS.get(task.request.method) if task is not None and task.request is not None else None
         try:
-            if method == "tasks/result" and came is not None and came.result is not None:
-                checker(came.result, spoken)(said.result, "result")
+            if kind == "retry":
+                for asks, question in KINDS.items():
+                    for _, answer in stateless.answers(link, said, asks):
+                        checker(question.result, spoken, judged)(answer, "params.inputResponses")
+            elif method == "tasks/result" and came is not None and came.result is not None:
+                checker(came.result, spoken, judged)(said.result, "result")
             elif _makes_a_task(said):
-                checker(CreateTaskResult, spoken)(said.result, "result")
+                checker(CreateTaskResult, spoken, judged)(said.result, "result")
             elif fits is not None:
                 # Params that are left out are as good as empty ones: what must be there is missing in either.
-                fits(said.body, "result" if kind == "result" else "params")
+                fits(said.body, "params" if said.method else "result")
         except SchemaMismatch as problem:
             return str(problem)
         return None
@@ -286,6 +302,7 @@ def _makes_a_task(said: Said) -> bool:
 
 def _sentence_of_the_schema(said: Said) -> Sentence:
     row = METHODS[said.about]
-    wire = row.params if said.method else CreateTaskResult if _makes_a_task(said) else row.result
+    other = InputRequiredResult if said.result.get("resultType") == "input_required" else row.result
+    wire = row.params if said.method else CreateTaskResult if _makes_a_task(said) else other
     ids = (f"{said.revision}/schema#{getattr(wire, '__name__', said.about)}",)
     return Sentence("MUST", ids, f"{said.about} has the type that the schema of the revision gives it.")

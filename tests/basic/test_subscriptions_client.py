@@ -26,6 +26,7 @@ from mcp_ref.errors import (
 )
 from mcp_ref.machinery.complaints import Complaints
 from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.revisions import LATEST_STATELESS
 from tests.wire import PATIENCE, Background
 
 ID = "io.modelcontextprotocol/subscriptionId"
@@ -99,7 +100,8 @@ class FakeClient:
         self.asked: list[tuple[str, Any]] = []
         self.before_opening: Callable[[], None] | None = None
         self.listenings: WeakSet[Listening] = WeakSet()
-        self.session = SimpleNamespace(peer=SimpleNamespace(complain=Complaints(logging.getLogger("mcp_ref"))))
+        complain, terms = Complaints(logging.getLogger("mcp_ref")), SimpleNamespace(revision=LATEST_STATELESS)
+        self.session = SimpleNamespace(peer=SimpleNamespace(complain=complain, terms=terms))
 
     def open_stream(self, method: str, params: Any, deadline: Deadline) -> FakeStream:
         self.asked.append((method, params))

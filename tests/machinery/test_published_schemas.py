@@ -28,8 +28,8 @@ from mcp_ref.extensions import skills as skills_extension
 from mcp_ref.extensions import tasks as tasks_extension
 from mcp_ref.machinery.checking import Check, SchemaMismatch, checker
 from mcp_ref.machinery.projection import projector
-from mcp_ref.machinery.publishing import json_schema
-from mcp_ref.machinery.shapes import published_name
+from mcp_ref.machinery.publishing import json_schema, schema_of
+from mcp_ref.machinery.shapes import published_name, shape_of
 from mcp_ref.methods import Method
 from mcp_ref.pages import METHODS
 from mcp_ref.revisions import LATEST_SESSION, REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS, Revision
@@ -45,7 +45,6 @@ ROWS = "a union of methods: the rows say who may send what"
 FRAME = "the frame of a message, which basic/messages checks by hand"
 BASE = "a base of published types; ours have its fields"
 INLINED = "published without a name, inside the types that hold it"
-SCHEMA = "user data, which projection must not enter; registering a tool is where its root is checked"
 ERRORS = "built and read by the class of errors.py that has its code"
 EXTENSION = "published by an extension: see the last test here"
 OPTIONS = "keyword arguments of a function of ours; it never goes on the wire"
@@ -53,8 +52,6 @@ OPTIONS = "keyword arguments of a function of ours; it never goes on the wire"
 DIFFERENCES = {
     # "REVISION Type/path", as a pattern: why they may differ
     "2025-11-25 *Capabilities/properties/tasks/*": "read member by member, when it is asked for (agreement.declares)",
-    "* Tool/properties/inputSchema/*": SCHEMA,
-    "* Tool/properties/outputSchema/*": SCHEMA,
     "2025-11-25 *Task*Request.params/properties/_meta": "published for every request but these three",
     "2026-07-28 */properties/inputResponses/*": "an answer is checked by what was asked (basic/patterns/mrtr)",
     "* ElicitResult/properties/content/*": "numbers in schema.ts; the generator of schema.json made integers of them",
@@ -64,9 +61,9 @@ NOT_PUBLISHED = {
     # our TypedDicts that no published schema names: why
     **dict.fromkeys(
         (
-            "Completion", "CompletionArgument", "CompletionContext", "ElicitationCapability",
+            "AnySchema", "Completion", "CompletionArgument", "CompletionContext", "ElicitationCapability",
             "ElicitationCompleteParams", "LabelledField", "ListChanged", "ListRootsParams", "MultiSelectField",
-            "Option", "RequestedSchema", "ResourcesCapability", "RootsCapability", "SamplingCapability",
+            "InputSchema", "Option", "RequestedSchema", "ResourcesCapability", "RootsCapability", "SamplingCapability",
             "TaskRequestParams", "TitledItems", "UntitledItems",
         ),
         INLINED,
@@ -244,12 +241,12 @@ def differences(mine: Any, theirs: Any, path: str) -> Iterator[str]:
 
 
 def compare(wire_type: Any, definition: JsonObject, name: str, revision: Revision) -> list[str]:
-    """What differs between a type and a published definition."""
+    """What differs between a type, as a judge sees it, and a published definition."""
     definitions = published(revision.name)
     keep = set(ours(revision)) & set(definitions)
     while "$ref" in definition:
         definition = definitions[definition["$ref"].rsplit("/", 1)[-1]]
-    schema = json_schema(wire_type, revision)
+    schema = schema_of(shape_of(wire_type, revision, judged=True), revision)
     own = schema.get("$defs", {})
     mine = plain(own[schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else schema, own, keep)
     return list(differences(mine, plain(definition, definitions, keep), f"{revision} {name}"))
@@ -343,13 +340,13 @@ def instance(schema: JsonObject, definitions: JsonObject) -> Any:
     return {"string": "a", "integer": 1, "number": 1, "boolean": True}.get(schema.get("type", ""))
 
 
-def spoiled(value: Any) -> Iterator[Any]:
-    """The value with one part replaced or removed. A `type` is never another string: such content is kept unseen."""
+def spoiled(value: Any, judged: bool = False) -> Iterator[Any]:
+    """The value with one part replaced or removed. Only for a judge a `type` is another string: a peer keeps that."""
     yield from WRONG
     steps: Iterable[Any] = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     for step in steps:
-        for part in spoiled(value[step]):
-            if not (step in ("type", "mode") and isinstance(part, str)):
+        for part in spoiled(value[step], judged):
+            if judged or not (step in ("type", "mode") and isinstance(part, str)):
                 spoilt = copy.copy(value)
                 spoilt[step] = part
                 yield spoilt
@@ -382,14 +379,16 @@ def tolerant(schema: Any) -> Any:
     return out
 
 
+@pytest.mark.parametrize("judged", [False, True])
 @pytest.mark.parametrize("revision", slow_but(EVERY[:1], EVERY), ids=str)
-def test_the_check_refuses_what_the_schema_refuses(revision: Revision) -> None:
+def test_the_check_refuses_what_the_schema_refuses(revision: Revision, judged: bool) -> None:
     kinds = {kind for row in rows() if row.exists_in(revision) for kind in (row.params, row.result) if kind}
     for wire_type in kinds:
-        schema = tolerant(json_schema(wire_type, revision))
-        validator, check = jsonschema.Draft202012Validator(schema), checker(wire_type, revision)
+        schema = schema_of(shape_of(wire_type, revision, judged), revision)
+        schema = schema if judged else tolerant(schema)
+        validator, check = jsonschema.Draft202012Validator(schema), checker(wire_type, revision, judged)
         whole = instance(schema, schema.get("$defs", {}))
-        for value in (whole, *spoiled(whole)):
+        for value in (whole, *spoiled(whole, judged)):
             assert is_accepted(check, value) == validator.is_valid(value), (wire_type, value)
 
 

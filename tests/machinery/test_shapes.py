@@ -44,7 +44,9 @@ class Changing(TypedDict):
     old: NotRequired[Annotated[str, Until("2025-06-18")]]
     new: NotRequired[Annotated[int, Since("2025-06-18")]]
     middle: NotRequired[Annotated[bool, Since("2025-03-26"), Until("2025-06-18")]]
-    sometimes: NotRequired[Annotated[str, RequiredIn("2024-11-05", "2025-11-25")]]
+    sometimes: NotRequired[
+        Annotated[str, RequiredIn("2024-11-05", "2024-11-05"), RequiredIn("2025-11-25", "2025-11-25")]
+    ]
     kind: NotRequired[Annotated[str, FromRevision("2025-06-18", Literal["a", "b"])]]
     extra: NotRequired[JsonObject]
 

@@ -285,8 +285,6 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "resources/escape": lambda: on(
         "resources/read", gives({**COMPLETE, "contents": []}), lambda m: "passwd" in params(m)["uri"]),
     "resources/read-all": lambda: on("resources/read", says(-32603), of("uri", "note://first")),
-    "resources/subscribe-undeclared": lambda: Undeclared(
-        lambda c: {**c, "resources": {}}, on("resources/subscribe", gives({}))),
     "prompts/unknown": lambda: on("prompts/get", gives({**COMPLETE, "messages": []}), of("name", NONE)),
     "prompts/missing-argument": lambda: on("prompts/get", gives({**COMPLETE, "messages": []}), of("name", "poem")),
     "completion/unknown": lambda: on(
@@ -445,16 +443,6 @@ def asks(*methods: str) -> Callable[[HttpRequest], bool]:
     return lambda request: asked(request).get("method") in methods
 
 
-def results(request: HttpRequest, reply: HttpReply) -> HttpReply | None:
-    """The requests of a batch are answered."""
-    message = parsed(request.body) if request.method == "POST" else None
-    if not isinstance(message, list):
-        return reply
-    text = json.dumps([{"jsonrpc": "2.0", "id": each["id"], "result": {}} for each in message]).encode()
-    reply.send(200, {"Content-Type": "application/json"}, text)
-    return None
-
-
 def harmless(where: Callable[[HttpRequest], Any]) -> HttpFault:
     """Answers what is to be refused."""
 
@@ -569,7 +557,6 @@ GUARDED = {"Authorization": "Bearer good"}
 """The headers of who may come in, where the fault is how others are refused."""
 
 HTTP_FAULTS: dict[str, Callable[[], HttpFault]] = {
-    "frames/batch-refused": lambda: results,
     "http/origin": lambda: harmless(
         lambda r: "evil" in r.headers.get("origin", "") and "evil" not in r.headers.get("host", "")),
     "http/rebinding": lambda: harmless(lambda r: "evil" in r.headers.get("host", "")),

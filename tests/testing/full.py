@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 from mcp_ref import Client, Context, Server
 
 HERE = Path(__file__).resolve()
 SERVER_COMMAND = [sys.executable, str(HERE), "serve"]
 CLIENT_COMMAND = [sys.executable, str(HERE), "ask", "{target}"]
+ANSWERING_COMMAND = [sys.executable, str(HERE), "answer", "{target}"]
 HASTY_COMMAND = [sys.executable, str(HERE), "hurry", "{target}"]
 
 server = Server("full", instructions="Everything that a probe asks for.")
@@ -64,9 +66,11 @@ def topics(value: str) -> list[str]:
     return [f"{value}{number}" for number in range(150)]
 
 
-def ask(words: list[str], seconds: float = 60) -> None:
+def ask(words: list[str], seconds: float = 60, *, answers: bool = False) -> None:
     """List what there is, and call a tool."""
-    limits = {"timeout": seconds, "connect_timeout": seconds}
+    limits: dict[str, Any] = {"timeout": seconds, "connect_timeout": seconds}
+    if answers:
+        limits["elicit"] = lambda message, schema: {"seat": "aisle"}
     with Client(words[0] if words[0].startswith("http") else words, **limits) as client:
         tools = client.list_tools()
         if tools:
@@ -74,7 +78,7 @@ def ask(words: list[str], seconds: float = 60) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] in ("ask", "hurry"):
-        ask(sys.argv[2:], 60 if sys.argv[1] == "ask" else 3)
+    if sys.argv[1] != "serve":
+        ask(sys.argv[2:], 3 if sys.argv[1] == "hurry" else 60, answers=sys.argv[1] != "ask")
     else:
         server.run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +40,7 @@ def probed(target: Any, revisions: tuple[str, ...] = (), options: Options = OPTI
             rows = [row for revision in probe.find(revisions) for row in probe.run(revision)]
         finally:
             probe.close()
-    return [*rows, *judge(events, probe.marks, "server", probe.spoken, probe.chosen)]
+    return judge(rows, events, probe.marks, "server", probe.spoken, probe.chosen)
 
 
 def unmet(rows: list[Row]) -> list[str]:
@@ -80,7 +81,15 @@ def test_our_client_does_its_duties(http: bool) -> None:
     with Recorder(events.append, exact=True) as recorder:
         probe = ProbeClient(full.CLIENT_COMMAND, http, recorder)
         rows = [row for revision in probe.find(tuple(REVISIONS)) for row in probe.run(revision)]
-    assert unmet([*rows, *judge(events, probe.marks, "client", probe.spoken, probe.chosen)]) == []
+    assert unmet(judge(rows, events, probe.marks, "client", probe.spoken, probe.chosen)) == []
+
+
+@pytest.mark.slow
+def test_our_client_goes_into_rounds_with_what_it_has_declared() -> None:
+    with Recorder() as recorder:
+        probe = ProbeClient(full.ANSWERING_COMMAND, False, recorder, timeout=10, only=["rounds"])
+        rows = [row for revision in probe.find(["2026-07-28"]) for row in probe.run(revision)]
+    assert [(row.name, row.verdict) for row in rows[:2]] == [("rounds/answered", "pass"), ("rounds/no-state", "pass")]
 
 
 @pytest.mark.slow
@@ -141,17 +150,33 @@ def test_no_two_cases_have_one_name_and_each_has_steps_a_function_or_rules() -> 
     assert [case.name for case in ALL if not (case.play or case.rules or case.name in known)] == []
 
 
+def sentences() -> dict[str, Any]:
+    files = [(SHARED / name / "requirements.jsonl").read_text("utf-8").splitlines() for name in REVISIONS]
+    return {row["id"]: row for lines in files for line in lines for row in [json.loads(line)]}
+
+
 @pytest.mark.skipif(not SHARED.exists(), reason="the sentences of the specification are not beside this checkout")
 def test_the_sentences_of_the_cases_are_there_and_none_is_held_higher_than_it_says() -> None:
-    levels = {}
-    for name in REVISIONS:
-        for line in (SHARED / name / "requirements.jsonl").read_text("utf-8").splitlines():
-            row = json.loads(line)
-            levels[row["id"]] = row["level"]
+    levels = {id: row["level"] for id, row in sentences().items()}
+    headings = {id.rpartition(".")[0] for id in levels} | {f"{name}/server/tools#error-handling" for name in REVISIONS}
     for case in ALL:
         for revision, (level, *ids) in case.sentences.items():
-            assert ids and all(id in levels and id.startswith(revision) for id in ids), (case.name, revision)
+            # A sentence without a keyword has no number: its heading stands for it.
+            known = [id in levels or id in headings and level == "SHOULD" for id in ids]
+            assert ids and all(known) and all(id.startswith(revision) for id in ids), (case.name, revision)
             assert level == "SHOULD" or any("MUST" in levels[id] for id in ids), (case.name, revision)
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the sentences of the specification are not beside this checkout")
+def test_a_sentence_that_binds_the_other_side_fails_nobody() -> None:
+    texts = {id: row["text"] for id, row in sentences().items()}
+    for case in ALL:
+        for level, *ids in case.sentences.values():
+            bound = [
+                re.match(r"(?:The |MCP )?(client|server)s?\b(?! and)", texts.get(id, ""), re.IGNORECASE) for id in ids
+            ]
+            others = [found for found in bound if found is not None and found[1].lower() != case.role]
+            assert level == "SHOULD" or len(others) < len(ids), case.name
 
 
 @pytest.mark.parametrize(

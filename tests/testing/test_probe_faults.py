@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 import pytest
 
 from mcp_ref import Recorder
-from mcp_ref.testing.probe import cases, judge
+from mcp_ref.testing.cases_client import CURSORS, Outcome, cursors_come_back
+from mcp_ref.testing.probe import Probe, cases, judge
 from mcp_ref.testing.probe_client import ProbeClient
 from mcp_ref.testing.reports import Row
+from mcp_ref.testing.talk import Unmet
 from mcp_ref.trace.record import TraceEvent
 from tests.slow import slow_but
-from tests.testing import faulty
+from tests.testing import faulty, full
 from tests.testing.faulty import FAULTS, GUARDED, HTTP_FAULTS, over_http, over_stdio
 from tests.testing.test_probe import OPTIONS, probed
 
@@ -36,34 +39,13 @@ SERVERS = sorted(FAULTS.keys() | HTTP_FAULTS.keys())
 WITHOUT = {"http/header-case": "the server beneath reads names of headers in lower case before it can be wrong"}
 """Cases that no fault here is for, and why."""
 JUDGED: dict[str, set[str]] = {
-    "cancel/after-the-end": {"error_answers_a_request"}, "capabilities/undeclared": {"logging_is_declared"},
-    "completion/at-most-100": {"schema"}, "frames/batch": {"batches_are_received"},
-    "http/accepted": {"accepted_is_202"}, "http/content-type": {"requests_are_answered_with_json_or_a_stream"},
-    "http/ended-session": {"sessions_that_ended_are_404"}, "http/header-mismatch": {"other_headers_are_a_mismatch"},
-    "http/resume": {"result_answers_a_request"}, "http/stream-headers": {"streams_are_not_buffered"},
-    "http/unknown-version-header": {"unknown_version_headers_are_refused"}, "ids/fraction-or-boolean": {"is_json_rpc"},
-    "ids/kept-as-sent": {"result_answers_a_request"}, "ids/many-at-once": {"result_answers_a_request"},
-    "ids/null": {"is_json_rpc"}, "logging/unknown-level": {"unknown_levels_are_refused"},
-    "logging/unknown-level-of-a-request": {"unknown_levels_of_requests_are_refused"}, "opening/discover": {"schema"},
-    "opening/request-before-initialized": {"ping_is_answered"}, "opening/version-kept": {"schema"},
-    "ping/empty": {"pong_is_empty"}, "progress/token-kinds": {"progress_token_was_given"},
-    "prompts/missing-argument": {"missing_arguments_are_refused"}, "stateless/listen": {"acknowledgement_comes_first"},
-    "stateless/no-envelope": {"incomplete_requests_are_refused"},
-    "stateless/no-questions-undeclared": {"asks_only_what_is_declared"}, "tools/list-twice": {"tools_keep_their_order"},
-    "tools/wrong-arguments": {"tool_inputs_are_validated"},
-}  # fmt: skip
-"""By the name of a case, the rules by which the checker finds the same fault."""
+    "opening/discover": {"schema"},
+    "opening/version-kept": {"schema"},
+}
+"""By the name of a case, the rules by which the checker finds the same fault outside it, too."""
 SOMETIMES = {name: {"notifications_are_not_answered"} for name in ("cancel/unknown", "frames/unknown-notification")}
 """And those by which it may: an error without an id may be the answer to a request, if one has come by then."""
 BESIDE: dict[str, dict[str, str]] = {
-    "capabilities/declared": dict.fromkeys(
-        (
-            "pagination/walk", "tools/definitions", "prompts/missing-argument", "completion/at-most-100",
-            "stateless/results-complete", "stateless/caching-hints",
-        ),
-        "it lists the prompts, too",
-    ),
-    "opening/discover": {"tools_are_declared": "what is not said is not declared, and the server has tools"},
     "stateless/listen": {"stateless/listen-cancelled": "what has not begun is not seen to end"},
     "tools/list-twice": {"pagination/walk": "pages in another order are not the same pages"},
 }  # fmt: skip
@@ -135,7 +117,74 @@ def test_a_server_that_does_what_ours_need_not_do_passes(name: str, monkeypatch:
     assert [(row.name, row.verdict) for row in faulty_rows(name, name)] == [(name, "pass")]
 
 
+def test_a_server_that_is_gone_is_told_once() -> None:
+    service = full.server.serve_http(port=0)
+    with Recorder() as recorder:
+        probe = Probe(service.url, OPTIONS, recorder)
+        assert probe.find() == ["2026-07-28", "2025-11-25"]
+        rows = probe.run("2026-07-28")
+        assert next(rows).verdict == "pass"
+        service.close()
+        *rest, last = rows
+        assert (last.name, last.verdict, last.ids) == ("server/gone", "fail", ())
+        assert {row.verdict for row in rest} <= {"skip"} and len(rest) < 3, rest
+        assert list(probe.run("2025-11-25")) == []
+        probe.close()
+
+
+def test_a_server_that_answers_everything_but_a_ping_fails_that_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(faulty.FAULTS, "ping/empty", lambda: faulty.on("ping", lambda message: []))
+    with over_stdio("ping/empty") as target:
+        only = ("ping", "meta", "frames/unknown-method", "tools/unknown")
+        rows = probed(target, ("2025-11-25",), OPTIONS._replace(only=only, timeout=0.5))
+    assert unmet(rows) == {"ping/empty"}, rows
+    assert sum(row.verdict == "pass" for row in rows) == 3
+
+
+def test_the_id_of_a_session_comes_with_the_answer_to_initialize_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def named(request: Any, reply: Any) -> Any:
+        message = faulty.parsed(request.body) if request.method == "POST" else None
+        if not isinstance(message, dict) or message.get("method") != "ping":
+            return reply
+        headers = {"Content-Type": "application/json", "Mcp-Session-Id": "of-a-ping"}
+        reply.send(200, headers, json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {}}).encode())
+        return None
+
+    monkeypatch.setitem(HTTP_FAULTS, "http/no-session-id", lambda: named)
+    own = full.server.serve_http(port=0, sessions=False)
+    monkeypatch.setattr(faulty.full.server, "serve_http", lambda **more: own)
+    rows = faulty_rows("http/no-session-id", "http/no-session-id", "ping")
+    assert [(row.name, row.verdict, row.says) for row in rows] == [
+        ("ping/empty", "pass", ""), ("http/no-session-id", "skip", "the server has no sessions")
+    ]  # fmt: skip
+
+
+def test_what_a_case_and_a_rule_find_has_one_row_with_the_worse_verdict() -> None:
+    rows = faulty_rows("prompts/missing-argument", "prompts/missing-argument")
+    (row,) = [row for row in rows if row.verdict != "pass"]
+    assert (row.name, row.verdict) == ("prompts/missing-argument", "warn")
+    assert row.says.startswith("prompts/get: ") and " missing_arguments_are_refused: " in row.says
+
+
 # -- clients
+
+
+@pytest.mark.parametrize(
+    "asked, right",
+    [
+        ([None, *CURSORS], True), ([None, None, *CURSORS[1:]], True), ([None, *CURSORS, None], True),
+        ([None, *CURSORS[:3]], False), ([None, "a", *CURSORS[1:]], False), ([None, CURSORS[0].upper()], False),
+    ],
+)  # fmt: skip
+def test_a_client_may_ask_for_the_first_page_again(asked: list[Any], right: bool) -> None:
+    said = [{"method": "tools/list", "params": {} if each is None else {"cursor": each}} for each in asked]
+    outcome = Outcome("2025-11-25", said=said)
+    if right:
+        cursors_come_back(outcome, outcome)
+    else:
+        with pytest.raises(Unmet, match="cursors"):
+            cursors_come_back(outcome, outcome)
+
 
 CLIENTS = sorted(case.name for case in cases("client"))
 DECLARING = ("roots/file-uris", "elicitation/answer-fits", "sampling/mixed-results")
@@ -143,23 +192,17 @@ DECLARING = ("roots/file-uris", "elicitation/answer-fits", "sampling/mixed-resul
 LONG = {"cancel/late-answer", "cancel/never-answered", "opening/slow", "rounds/endless", "stdio/stubborn-server"}
 """Cases that take seconds, and are played with their own faults alone."""
 JUDGED_CLIENTS = {
-    "capabilities/undeclared-elicitation": {"elicitation_is_declared"},
-    "capabilities/undeclared-roots": {"roots_are_declared"}, "elicitation/answer-fits": {"schema"},
-    "frames/unknown-notification": {"error_answers_a_request"},
-    "http/400-that-is-modern": {"no_way_back_after_a_modern_error"}, "http/accept": {"post_accepts_json_and_streams"},
-    "http/bad-annotation": {"unusable_tools_are_not_called"}, "http/mirrored-headers": {"name_header_matches"},
-    "http/session-id": {"session_id_is_sent"}, "http/version-header": {"post_names_the_version"},
-    "ids/unused": {"id_not_used_before"}, "opening/first": {"initialize_comes_first"},
+    "elicitation/answer-fits": {"schema"},
+    "http/accept": {"post_accepts_json_and_streams"},
+    "http/version-header": {"post_names_the_version"},
+    "ids/unused": {"id_not_used_before"},
+    "opening/first": {"initialize_comes_first"},
     "opening/initialized": {"initialized_is_sent"},
-    "opening/unsupported-version": {"retries_with_a_supported_version"},
-    "opening/waits": {"client_waits_for_the_answer"}, "pagination/end": {"cursors_go_back_as_they_came"},
-    "ping/answered": {"ping_is_answered"}, "rounds/answered": {"state_goes_back_as_it_came"},
-    "rounds/no-state": {"no_state_where_none_came"}, "sampling/mixed-results": {"mixed_results_are_32602"},
-}  # fmt: skip
+    "pagination/end": {"cursors_go_back_as_they_came"},
+}
 BESIDE_CLIENTS = {
     "opening/waits": {
         "opening/initialized": "what is sent too soon comes before it",
-        "initialized_is_sent": "what is sent too soon comes before it",
     },
 }
 ALONE = {"http/get-405": "a client that has given up does nothing more, so that nearly each case fails"}
@@ -182,7 +225,7 @@ def played(name: str, fault: str, *only: str) -> list[Row]:
         if case.rules:
             probe.play(revision, ())
         rows = list(probe.run(revision))
-    return [*rows, *judge(events, probe.marks, "client", [revision], probe.chosen)]
+    return judge(rows, events, probe.marks, "client", [revision], probe.chosen)
 
 
 def command(fault: str) -> list[str]:
@@ -199,7 +242,8 @@ def test_a_case_fails_against_a_client_with_its_fault(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in CLIENTS if name not in ALONE])
 def test_only_its_case_fails_against_a_client_with_a_fault(name: str) -> None:
     rows = played(name, name, name, *({*CLIENTS} - LONG))
-    assert unmet(rows) == {name, *JUDGED_CLIENTS.get(name, ()), *BESIDE_CLIENTS.get(name, ())}, [
+    sometimes = {"initialized_is_sent"} if name == "opening/waits" else set()  # how far it comes is a race
+    assert unmet(rows) - sometimes == {name, *JUDGED_CLIENTS.get(name, ()), *BESIDE_CLIENTS.get(name, ())}, [
         (row.name, row.verdict, row.says) for row in rows if row.verdict not in ("pass", "skip")
     ]
     assert sum(row.verdict == "pass" for row in rows) > 15

@@ -461,6 +461,9 @@ def seeds() -> Iterator[Seed]:
     wrongly = C(2, "tools/call", name="t", arguments={"n": "x"})
     yield Seed("tool_inputs_are_validated", call, [*tools(STRICT), wrongly, S(2, content=TEXT)])
     yield Seed("structured_content_conforms", result_of(OUT, structuredContent={"n": 1}), result_of(OUT))
+    early = [C(7, "tools/call", name="t"), S(7, structuredContent={"n": 1}, content=TEXT), *tools(OUT)]
+    yield Seed("structured_content_conformed", early,
+               [C(7, "tools/call", name="t"), S(7, structuredContent={"n": "x"}, content=TEXT), *tools(OUT)])
     yield Seed("structured_content_conforms", result_of(OUT, structuredContent={"n": 1}),
                result_of(OUT, structuredContent={"n": "x"}))
     yield Seed("structured_content_is_also_text", result_of(OUT, structuredContent={"n": 1}),

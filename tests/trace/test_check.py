@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,23 @@ from tests.test_spec_notes import NOTES, SPEC, notes
 from tests.test_where import PROHIBITIONS, reads_wrong
 from tests.trace.rules import SENTENCES, rows
 from tests.trace.rules import made as sentences_made
-from tests.trace.seeds import Seed, authorization_seeds, hint_seeds, http_seeds, resumed, seeds, skill_seeds, task_seeds
+from tests.trace.seeds import (
+    OUT,
+    TEXT,
+    TOOL,
+    Seed,
+    again,
+    asks,
+    authorization_seeds,
+    elicit,
+    hint_seeds,
+    http_seeds,
+    resumed,
+    seeds,
+    skill_seeds,
+    task_seeds,
+    tools,
+)
 from tests.trace.talks import SESSION_ID, A, C, N, Q, S, events, full, http, opening, over_http, over_stdio, raw, sse
 from tests.trace.test_narrate import json_values
 
@@ -108,6 +124,77 @@ def test_plants_three_hundred_violations_or_more() -> None:
 
 def test_every_rule_is_planted_in_every_revision_that_has_it() -> None:
     assert not THERE - {(seed.rule, revision) for seed, revision in CASES}
+
+
+OPEN = {"x": {"type": "object", "properties": {"y": {"type": "string"}}}}
+BLOCK = [{"type": "hologram", "data": "x"}]
+STRICTER: dict[str, tuple[list[Any], str, str]] = {
+    # what a client lets pass and a judge does not: the conversation, the rule, and what it says
+    "a tool's inputSchema without a type": (tools({**TOOL, "inputSchema": {}}), "schema", "Schema.type is required"),
+    "a tool of a string": (tools({**TOOL, "inputSchema": {"type": "string"}}), "schema", 'type must be "object"'),
+    "a tool of a dialect": (tools({**TOOL, "inputSchema": {"$schema": "x"}}), "schema", "Schema.type is required"),
+    "a content block of an unknown type": (
+        [C(1, "tools/call", name="t"), S(1, content=BLOCK)], "schema", "result.content[0].type must be"),
+    "a nested property in a form": (
+        asks(1, elicit(requestedSchema={"type": "object", "properties": OPEN})), "schema", "properties.x.type must be"),
+    "an answer of another kind": (
+        [*asks(1, elicit()), *again(2, {"action": "perhaps"})], "schema", "inputResponses.action must be"),
+    "an answer under another key": (
+        [*asks(1, elicit()), C(2, "tools/call", name="t", inputResponses={"other": {"action": "cancel"}},
+                               requestState="state-of-it"), S(2, content=TEXT)],
+        "retries_bring_the_answers", "inputResponses for k"),
+    "an answer under another key, without a state": (
+        [C(1, "tools/call", name="t"), S(1, resultType="input_required", inputRequests={"k": elicit()}),
+         C(2, "tools/call", name="t", inputResponses={"other": {"action": "cancel"}}), S(2, content=TEXT)],
+        "retries_bring_the_answers", "inputResponses for k"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STRICTER)
+def test_a_judge_is_stricter_than_a_client(name: str) -> None:
+    lines, rule, says = STRICTER[name]
+    (finding,) = check(planted(Seed("", [], lines), "2026-07-28", lines, None))
+    assert finding.rule == rule and says in finding.expected, finding
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_in_every_revision_a_tool_takes_an_object_and_a_block_is_of_a_known_type(revision: str) -> None:
+    for name in ("a tool's inputSchema without a type", "a content block of an unknown type"):
+        lines, rule, says = STRICTER[name]
+        (finding,) = check(planted(Seed("", [], lines), revision, lines, None))
+        assert finding.rule == rule and says in finding.expected, finding
+
+
+@pytest.mark.parametrize("side", ["server", "client"])
+def test_who_does_not_say_what_it_can_has_one_fault(side: str) -> None:
+    lines = [
+        C(1, "tools/list"), S(1, tools=[TOOL]), C(2, "tools/call", name="t"), S(2, content=TEXT),
+        C(3, "resources/list"), S(3, resources=[]), Q(9, "roots/list"), A(9, roots=[]),
+        N("notifications/tools/list_changed"),
+    ]  # fmt: skip
+    made = [json.loads(json.dumps(event.message)) for event in over_stdio("2025-11-25", *lines)]
+    opening = made[0]["params"] if side == "client" else made[1]["result"]
+    del opening["capabilities"]
+    told = [event._replace(message=each) for event, each in zip(over_stdio("2025-11-25", *lines), made, strict=True)]
+    assert [(each.rule, each.blame) for each in check(told)] == [
+        ("initialize_names_the_capabilities" if side == "client" else "initialize_is_answered_in_full", side)
+    ]
+
+
+def test_a_call_is_not_held_against_what_a_tool_has_become() -> None:
+    call = [C(7, "tools/call", name="t"), S(7, structuredContent={"n": "x"}, content=TEXT)]
+    changed = N("notifications/tools/list_changed")
+    assert known(list(check(over_stdio("2025-11-25", *call, *tools(OUT))))) == ["structured_content_conformed"]
+    assert known(list(check(over_stdio("2025-11-25", *call, changed, *tools(OUT))))) == []
+    assert known(list(check(over_stdio("2025-11-25", *call, *tools({**OUT, "name": "other"}))))) == []
+
+
+def test_a_change_on_the_stream_of_a_call_does_not_belong_to_it() -> None:
+    revision = "2026-07-28"
+    made = over_http(revision, C(1, "tools/call", name="t"), N("notifications/tools/list_changed"), S(1, content=TEXT))
+    (finding,) = check(events(made))
+    assert finding.rule == "notifications_belong_to_the_request"
+    assert finding.ids == (f"{revision}/basic/transports/streamable-http#receiving-messages.2",)
 
 
 ODD = [None, 5, [], {}, {"uri": []}, {"uri": {}, "frontmatter": 1}, {"uri": "a", "resources": [5, {}, {"uri": []}]}]
@@ -539,6 +626,12 @@ def test_strict_fails_with_a_reason_where_nothing_follows_from_finding_nothing(
     code, text = told(made, "--strict", "--format", "json")
     assert code == 6 and json.loads(text)["unjudged"][0].startswith(reason)
     assert told(made)[0] == (6 if "no message" in reason else 0)
+
+
+def test_strict_fails_where_no_rule_was_asked(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Checker, "applied", property(lambda self: Counter()))
+    code, text = told(over_stdio("2025-11-25", C(1, "ping"), S(1)), "--strict")
+    assert code == 6 and "not all was judged: no rule was asked" in text
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

@@ -102,7 +102,7 @@ def tools_have_an_input_schema(tool: JsonObject) -> str | None:
     return None if has_one else f"an object as the inputSchema of {tool.get('name')!r}"
 
 
-@of_each_tool()
+@of_each_tool(stage=SHAPE)
 def schemas_are_valid(tool: JsonObject) -> str | None:
     for name in ("inputSchema", "outputSchema"):
         if isinstance(tool.get(name), dict) and (problem := _schema_problem(encode(tool[name]))):
@@ -156,6 +156,17 @@ def structured_content_conforms(link: Link, said: Said) -> Verdict:
         return "structuredContent that fits the outputSchema"
     problem = _misfit(tool["outputSchema"], said.result["structuredContent"])
     return f"structuredContent that fits the outputSchema; {problem}" if problem else None
+
+
+@rule("result", "tools/list")
+def structured_content_conformed(link: Link, said: Said) -> Verdict:
+    # Of a tool that was called before it was listed.
+    for tool in _tools(said):
+        if (before := link.known(said).called.get(str(tool.get("name")))) is not None:
+            before.asked.tool = tool
+            if (problem := structured_content_conforms(link, before)) is not None:
+                return before, str(problem)
+    return None
 
 
 @rule("result", "tools/call", having="structuredContent")
@@ -363,14 +374,14 @@ def questions(said: Said) -> list[JsonObject]:
     return objects(list(as_object(said.result.get("inputRequests")).values()))
 
 
-def asked(name: str, method: str, problem: Problem) -> None:
+def asked(name: str, method: str, problem: Problem, stage: int = MEANING) -> None:
     """Declare a rule for a question within a result."""
 
     def ask(link: Link, said: Said) -> Verdict:
         given = (as_object(each.get("params")) for each in questions(said) if each.get("method") == method)
         return next((found for params in given if (found := problem(params, link, said))), None)
 
-    rule("asking", name=name)(ask)
+    rule("asking", stage=stage, name=name)(ask)
 
 
 def question(method: str, name: str, *, sender: Role | None = None, stage: int = MEANING) -> Callable[[Problem], None]:
@@ -381,7 +392,7 @@ def question(method: str, name: str, *, sender: Role | None = None, stage: int =
             return problem(said.params, link, said)
 
         rule("request", method, sender=sender, stage=stage, name=problem.__name__)(ask)
-        asked(name, method, problem)
+        asked(name, method, problem, stage)
 
     return declare
 

@@ -209,6 +209,8 @@ class Known:
 
     tools: Latest[JsonObject] = field(default_factory=Latest)
     prompts: Latest[JsonObject] = field(default_factory=Latest)
+    called: latest.Latest[str, Said] = field(default_factory=lambda: latest.Latest(100))
+    """The last result of each tool that was called before it was listed."""
     order: list[str] | None = None  # the names of the tools in the list that came last, if it came in one page
     cursors: Latest[None] = field(default_factory=Latest)  # each with its method
     scopes: Latest[str] = field(default_factory=Latest)  # of the pages of a list, by the cursor that leads on

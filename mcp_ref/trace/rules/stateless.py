@@ -174,7 +174,7 @@ def asked_tools_are_declared(params: JsonObject, link: Link, said: Said) -> Verd
     return "no tools: the request does not declare sampling.tools" if undeclared else None
 
 
-features.asked("asked_messages_have_roles", "sampling/createMessage", asked_messages_have_roles)
+features.asked("asked_messages_have_roles", "sampling/createMessage", asked_messages_have_roles, SHAPE)
 features.asked("asked_tools_are_declared", "sampling/createMessage", asked_tools_are_declared)
 
 
@@ -184,8 +184,8 @@ def question_of(link: Link, said: Said) -> Question | None:
     if isinstance(state := params.get("requestState"), str) and state in known.states:
         return known.states[state]
     answers = as_object(params.get("inputResponses"))
-    fits = (each for each in reversed(known.questions) if _same(each, said) and answers.keys() <= each.asked.keys())
-    return next(fits, None) if answers else None
+    same = [each for each in reversed(known.questions) if _same(each, said)] if answers else []
+    return next((each for each in same if answers.keys() <= each.asked.keys()), same[0] if same else None)
 
 
 _ROUND = ("_meta", "inputResponses", "requestState")
@@ -200,7 +200,8 @@ def _same(question: Question, said: Said) -> bool:
 @rule("retry", *MAY_ASK, sender="client")
 def retries_bring_the_answers(link: Link, said: Said) -> Verdict:
     question = question_of(link, said)
-    if question is None or not question.asked or as_object(said.params.get("inputResponses")):
+    answers = as_object(said.params.get("inputResponses"))
+    if question is None or question.asked.keys() <= answers.keys():
         return None
     return f"inputResponses for {', '.join(question.asked)}"
 
@@ -245,7 +246,7 @@ def _names(said: Said) -> Any:
 def _answered_undeclared(method: str, link: Link, said: Said) -> Verdict:
     declared = link.declared("client", said)
     lacks = declared is not None and _ASKING[method] not in declared
-    wrong = lacks and _answers(link, said, method)
+    wrong = lacks and answers(link, said, method)
     return f"{_ASKING[method]} in {CLIENT_CAPABILITIES}: the request answers it" if wrong else None
 
 
@@ -257,7 +258,7 @@ for _name, _method in {
     rule("retry", *MAY_ASK, sender="client", name=_name)(partial(_answered_undeclared, _method))
 
 
-def _answers(link: Link, said: Said, method: str) -> list[tuple[JsonObject, JsonObject]]:
+def answers(link: Link, said: Said, method: str) -> list[tuple[JsonObject, JsonObject]]:
     """The questions of a method that a request answers, each with its answer."""
     question = question_of(link, said)
     given = as_object(said.params.get("inputResponses")) if question is not None else {}
@@ -268,7 +269,7 @@ def _answers(link: Link, said: Said, method: str) -> list[tuple[JsonObject, Json
 @rule("retry", *MAY_ASK, sender="client")
 def answered_tools_are_declared(link: Link, said: Said) -> Verdict:
     declared = link.declared("client", said)
-    for params, _ in _answers(link, said, "sampling/createMessage"):
+    for params, _ in answers(link, said, "sampling/createMessage"):
         if features.samples_with_tools(params, declared) and "sampling" in (declared or {}):
             return f"sampling.tools in {CLIENT_CAPABILITIES}: the request answers with tools"
     return None
@@ -278,7 +279,7 @@ def _answer(name: str, method: str, misfit: features.Misfit) -> None:
     """A rule of a session's result, here for an answer within a request."""
 
     def ask(link: Link, said: Said) -> Verdict:
-        given = _answers(link, said, method)
+        given = answers(link, said, method)
         return next((found for params, answer in given if (found := misfit(params, answer, said))), None)
 
     rule("retry", *MAY_ASK, sender="client", name=name)(ask)
@@ -303,7 +304,13 @@ def _listening(link: Link, said: Said) -> Said | None:
 
 @rule("notification", *_CHANGES, sender="server")
 def changes_name_their_subscription(link: Link, said: Said) -> Verdict:
-    return None if SUBSCRIPTION_ID in said.meta else f"{SUBSCRIPTION_ID} in _meta"
+    return None if SUBSCRIPTION_ID in said.meta or _is_astray(link, said) else f"{SUBSCRIPTION_ID} in _meta"
+
+
+def _is_astray(link: Link, said: Said) -> bool:
+    """Whether a change is told on the stream of a request that asks for something else."""
+    body = said.exchange.body if link.http and said.exchange is not None and said.exchange.streams else None
+    return said.method in _CHANGES and body is not None and body.method != "subscriptions/listen"
 
 
 @rule("notification", *_CHANGES, sender="server")
@@ -327,6 +334,8 @@ def notifications_belong_to_the_request(link: Link, said: Said) -> Verdict:
     body = None if said.exchange is None else said.exchange.body
     if not link.http or body is None or said.exchange is None or not said.exchange.streams:
         return None
+    if _is_astray(link, said):
+        return f"what belongs to {body.method}: changes go on the stream of subscriptions/listen"
     named = said.params.get("progressToken") if said.method == "notifications/progress" else None
     if named is not None and named != body.meta.get("progressToken"):
         return f"the progressToken of this request, {body.meta.get('progressToken')!r}"
