@@ -16,9 +16,9 @@ import tempfile
 from pathlib import Path
 
 from mcp_ref import Client, ErrorResponse, Server
+from mcp_ref.lab.testing.replay import turns_of
+from mcp_ref.lab.testing.replay_check import against
 from mcp_ref.testing import Replay
-from mcp_ref.testing.against import against
-from mcp_ref.testing.replay import turns_of
 
 
 def weather(sky: str) -> Server:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_ref.testing import plugin
+from mcp_ref.lab.testing import plugin
 
 SERVERS = """
 from mcp_ref import Context, Server

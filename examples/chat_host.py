@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import requests
 
 from mcp_ref import Consent, Host, McpError, choose_model, reply
-from mcp_ref.cli.host import Console, rule_of, show
+from mcp_ref.lab.cli.host import Console, rule_of, show
 
 MAX_ROUNDS, MAX_ANSWER = 10, 16 << 20
 STOPPED = {"stop": "endTurn", "length": "maxTokens", "tool_calls": "toolUse"}

@@ -18,60 +18,60 @@ from typing import Any, Final
 from mcp_ref._version import __version__ as __version__
 
 _PLACES: Final = {
-    "basic.authorization.client": "OAuth",
-    "basic.authorization.extensions": "ClientCredentials EnterpriseManaged WorkloadIdentity",
-    "basic.authorization.registration": "Registered client_metadata",
-    "basic.authorization.resource_server": "Principal Protection",
-    "basic.authorization.verifiers": "Introspection JwtVerifier",
-    "basic.extensions": "Extension Listen",
-    "basic.mrtr": "StateKeys elicitation_form elicitation_url input_required roots_listing sampling",
-    "basic.subscriptions": "Event Listening",
-    "basic.tasks": "TaskRule",
-    "basic.transports.streamable_http.streams": "EventStore MemoryEventStore",
-    "basic.transports.transport": "Transport",
-    "cli.form": "terminal_form",
-    "client.elicitation": "UrlElicitationRequired accept cancel decline required_urls url_elicitation",
-    "client.roots": "is_within root_path",
-    "client.sampling": "UserRejected choose_model reply",
-    "content": "audio data_of image text text_of",
+    "client.client": "Client",
+    "client.entries": "Entry",
+    "client.targets": "Command Url",
     "errors": (
         "AnswerLost AuthorizationError ErrorResponse HttpStatusError InputRefused InternalError InvalidParams "
         "InvalidRequest LocalProtocolError McpError MethodNotFound MissingClientCapability Refusal "
         "RemoteProtocolError RequestCancelled RequestTimeout SessionExpired TaskCancelled ToolError TransportClosed"
     ),
-    "extensions.skills": "SKILLS SkillMismatch Skills",
-    "machinery.bus": "Bus LocalBus RedisBus",
-    "machinery.deadline": "Cancel",
-    "machinery.http_exchange": "HttpLimits HttpRefusal HttpRequest",
-    "machinery.rates": "Rate",
-    "machinery.remembered": "EraMemory",
-    "machinery.shapes": "JsonObject",
-    "machinery.task_sqlite": "SqliteTasks",
-    "machinery.task_store": "MemoryTasks TaskStore",
-    "machinery.tasking": "Tasks",
-    "machinery.token_store": "FileStore MemoryStore TokenStore",
-    "methods": "Method Options",
+    "host.consent": "Answer Consent ConsentRefused Question Rule",
+    "host.host": "Host",
+    "host.life": "ServerDown",
+    "host.models": "Model",
+    "kit.http.http_exchange": "HttpLimits HttpRefusal HttpRequest",
+    "kit.threads.deadline": "Cancel",
+    "kit.threads.era_cache": "EraMemory",
+    "kit.threads.rates": "Rate",
+    "kit.typed.shapes": "JsonObject",
+    "lab.cli.form": "terminal_form",
+    "lab.judge.check": "Checker",
+    "lab.judge.narrate": "Narrator narrate",
+    "lab.judge.rulebook": "Finding",
+    "pages.basic.authorization.client": "OAuth",
+    "pages.basic.authorization.extensions": "ClientCredentials EnterpriseManaged WorkloadIdentity",
+    "pages.basic.authorization.registration": "Registered client_metadata",
+    "pages.basic.authorization.resource_server": "Principal Protection",
+    "pages.basic.authorization.token_store": "FileStore MemoryStore TokenStore",
+    "pages.basic.authorization.verifiers": "Introspection JwtVerifier",
+    "pages.basic.extensions": "Extension Listen",
+    "pages.basic.mrtr": "StateKeys elicitation_form elicitation_url input_required roots_listing sampling",
+    "pages.basic.subscriptions": "Event Listening",
+    "pages.basic.tasks": "TaskRule",
+    "pages.basic.transports.streamable_http.streams": "EventStore MemoryEventStore",
+    "pages.client.elicitation": "UrlElicitationRequired accept cancel decline required_urls url_elicitation",
+    "pages.client.roots": "is_within root_path",
+    "pages.client.sampling": "UserRejected choose_model reply",
+    "pages.extensions.skills": "SKILLS SkillMismatch Skills",
+    "pages.server.prompts": "PromptMessage assistant user",
+    "pages.server.resources": "ResourceNotFound contents_bytes",
+    "pages.server.utilities.caching": "CacheHint ResultCache",
+    "pages.server.utilities.completion": "prompt_ref resource_ref",
+    "recording.record": "Recorder TraceEvent read_trace recorder",
     "revisions": "REVISIONS Revision SESSION_REVISIONS STATELESS_REVISIONS find_revision",
-    "roles.client.client": "Client",
-    "roles.client.config": "Command Url",
-    "roles.client.entries": "Entry",
-    "roles.client.following": "TaskHandle",
-    "roles.host.consent": "Answer Consent ConsentRefused Question Rule",
-    "roles.host.host": "Host",
-    "roles.host.life": "ServerDown",
-    "roles.host.models": "Model",
-    "roles.server.context": "Context",
-    "roles.server.hosting": "HttpService",
-    "roles.server.server": "Server",
-    "roles.server.wsgi": "WsgiApplication",
-    "server.prompts": "PromptMessage assistant user",
-    "server.resources": "ResourceNotFound contents_bytes",
-    "server.utilities.caching": "CacheHint ResultCache",
-    "server.utilities.completion": "prompt_ref resource_ref",
-    "trace.check": "Checker",
-    "trace.narrate": "Narrator narrate",
-    "trace.record": "Recorder TraceEvent read_trace recorder",
-    "trace.rulebook": "Finding",
+    "server.bus": "Bus LocalBus RedisBus",
+    "server.http": "HttpService",
+    "server.server": "Server",
+    "server.session": "Context",
+    "server.wsgi": "WsgiApplication",
+    "tasks.handle": "TaskHandle",
+    "tasks.running": "Tasks",
+    "tasks.sqlite": "SqliteTasks",
+    "tasks.store": "MemoryTasks TaskStore",
+    "wire.content": "audio data_of image text text_of",
+    "wire.methods": "Method Options",
+    "wire.transport": "Transport",
 }
 """The public names of each module."""
 
@@ -83,7 +83,7 @@ __all__ = ["__version__", *_MODULES]  # pyright: ignore[reportUnsupportedDunderA
 def __getattr__(name: str) -> Any:
     """Load the module of a public name, once."""
     if name not in _MODULES:
-        from mcp_ref.machinery.arguments import moved_name
+        from mcp_ref.kit.threads.arguments import moved_name
 
         return moved_name(name)
     from importlib import import_module
@@ -102,7 +102,7 @@ class _Package(ModuleType):
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
-        from mcp_ref.machinery.arguments import with_a_line_each
+        from mcp_ref.kit.threads.arguments import with_a_line_each
 
         return with_a_line_each(self, _MODULES)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from mcp_ref.cli import main
+from mcp_ref.lab.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

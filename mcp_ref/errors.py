@@ -2,7 +2,7 @@
 
 Spec:      basic/index#responses, basic/messages; the "Error Handling" section of each page
 Upholds:   spec_notes/basic/index.md, the rows on errors
-Not here:  turning an exception into an error reply (peer)
+Not here:  turning an exception into an error reply (connection/connection)
 
 Two families, and they never mix. What *we* raise to the caller says who broke the protocol:
 

@@ -2,7 +2,7 @@
 
 Spec:      the changelog page of each revision; basic/lifecycle#version-negotiation
 Upholds:   every row of the notes that begins "in this revision ..."
-Not here:  fields that appeared or vanished (the annotations of the types, read by machinery/shapes), and methods
+Not here:  fields that appeared or vanished (the annotations of the types, read by kit/typed/shapes), and methods
            (the rows of each page)
 
 Code asks `revision.batching`, never `revision >= "2025-03-26"`: a rule that is asked by name can be looked up here, and
@@ -69,7 +69,7 @@ _TABLE: Final[dict[str, tuple[Any, Any, Any, Any, Any]]] = {
     "error_id_optional":             (_,            _,            _,            True,         True),
     "servers_send_requests":         (True,         True,         True,         True,         _),
 
-    # error codes that we send; roles/server/session keeps -32002 and -32042 of handlers out of 2026-07-28
+    # error codes that we send; server/session keeps -32002 and -32042 of handlers out of 2026-07-28
     "resource_not_found":            (-32002,       -32002,       -32002,       -32002,       -32602),
     "tool_input_errors_are_results": (_,            _,            _,            True,         True),
     "url_elicitation_error":         (_,            _,            _,            True,         _),

@@ -33,7 +33,7 @@ def no_thread_is_left() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def nothing_is_known_of_servers() -> None:
     """A port, and so a URL, is used again by the server of another test."""
-    from mcp_ref.machinery.remembered import ERAS
+    from mcp_ref.kit.threads.era_cache import ERAS
 
     ERAS.clear()
 

@@ -1,4 +1,4 @@
-"""Peers made by hand, in every revision of both eras: as tests/wire.py has them, and as the stateless era would."""
+"""Peers made by hand, in every revision of both eras: as tests/support/wire.py has them, and as the other era would."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from mcp_ref import Client, Server
-from mcp_ref.basic.transports.memory import pair
-from mcp_ref.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO
-from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref.pages.basic.transports.memory import pair
+from mcp_ref.pages.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO
 from mcp_ref.revisions import find_revision
-from tests import wire as by_hand
-from tests.wire import PATIENCE, Wire, connecting, opened, to_client
+from tests.support import wire as by_hand
+from tests.support.wire import PATIENCE, Wire, connecting, opened, to_client
 
 MODERN = "2026-07-28"
 

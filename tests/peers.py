@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mcp_ref.agreement import Role, Terms
-from mcp_ref.basic.lifecycle import Lifecycle
-from mcp_ref.basic.transports.memory import pair
+from mcp_ref.connection.connection import Peer
 from mcp_ref.errors import McpError, RequestTimeout
-from mcp_ref.incoming import Incoming
-from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.pages import METHODS
-from mcp_ref.peer import Peer
+from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref.pages.basic.lifecycle import Lifecycle
+from mcp_ref.pages.basic.transports.memory import pair
+from mcp_ref.pages.table import METHODS
 from mcp_ref.revisions import find_revision
-from tests.wire import PATIENCE, Wire
+from mcp_ref.wire.negotiated import Role, Terms
+from mcp_ref.wire.served import Incoming
+from tests.support.wire import PATIENCE, Wire
 
 EVERYTHING = {"tools": {}, "resources": {"subscribe": True}, "prompts": {}, "logging": {}, "roots": {}, "sampling": {}}
 

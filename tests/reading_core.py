@@ -14,8 +14,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-BLOCKED = ("mcp_ref.trace", "mcp_ref.cli", "mcp_ref.roles.host", "mcp_ref.basic.transports.streamable_http",
-           "mcp_ref.basic.transports.http_sse", "mcp_ref.basic.authorization", "requests", "jsonschema")  # fmt: skip
+BLOCKED = ("mcp_ref.recording", "mcp_ref.lab", "mcp_ref.host", "mcp_ref.pages.basic.transports.streamable_http",
+           "mcp_ref.pages.basic.transports.http_sse", "mcp_ref.pages.basic.authorization", "requests",
+           "jsonschema")  # fmt: skip
 seen: set[tuple[str, str]] = set()
 
 

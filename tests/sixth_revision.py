@@ -12,25 +12,25 @@ from mcp_ref import revisions
 
 SIXTH, FIFTH = "2027-03-01", revisions.LATEST_STATELESS
 NEW = FIFTH._replace(name=SIXTH, order=FIFTH.order + 1)
-assert "mcp_ref.machinery.shapes" not in sys.modules, "the table must be changed before it is read"
+assert "mcp_ref.kit.typed.shapes" not in sys.modules, "the table must be changed before it is read"
 revisions.REVISIONS[SIXTH] = NEW
 revisions.STATELESS_REVISIONS += (NEW,)  # type: ignore[misc]
 revisions.LATEST_STATELESS = NEW  # type: ignore[misc]
 
-from mcp_ref.machinery.shapes import RequiredIn, Since  # noqa: E402
-from mcp_ref.server import tools  # noqa: E402
+from mcp_ref.kit.typed.shapes import RequiredIn, Since  # noqa: E402
+from mcp_ref.pages.server import tools  # noqa: E402
 
 tools.Tool.__annotations__["colour"] = NotRequired[Annotated[str, Since(SIXTH), RequiredIn(SIXTH)]]
 
 from mcp_ref import Client, Context, Recorder, Server, Tasks  # noqa: E402
-from mcp_ref.machinery.checking import SchemaMismatch, checker  # noqa: E402
-from mcp_ref.machinery.projection import projector  # noqa: E402
-from mcp_ref.machinery.shapes import Object, shape_of  # noqa: E402
-from mcp_ref.pages import METHODS  # noqa: E402
-from mcp_ref.testing.probe import Probe, cases, judge  # noqa: E402
-from mcp_ref.testing.talk import Options  # noqa: E402
-from mcp_ref.trace.check import Checker  # noqa: E402
-from mcp_ref.trace.rulebook import sentence_of, sentences  # noqa: E402
+from mcp_ref.kit.typed.checking import SchemaMismatch, checker  # noqa: E402
+from mcp_ref.kit.typed.projection import projector  # noqa: E402
+from mcp_ref.kit.typed.shapes import Object, shape_of  # noqa: E402
+from mcp_ref.lab.judge.check import Checker  # noqa: E402
+from mcp_ref.lab.judge.rulebook import sentence_of, sentences  # noqa: E402
+from mcp_ref.lab.testing.probe import Probe, cases, judge  # noqa: E402
+from mcp_ref.lab.testing.raw_talk import Options  # noqa: E402
+from mcp_ref.pages.table import METHODS  # noqa: E402
 
 TOOL = {"name": "t", "inputSchema": {"type": "object"}, "colour": "red"}
 

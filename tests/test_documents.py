@@ -20,13 +20,15 @@ CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 FILE = re.compile(r"(?<![\w./:-])((?:[\w.-]+/)+[\w-]+\.(?:py|md|jsonl|conf|toml))(?![\w/])")
 MEMBER = re.compile(r"`([A-Z]\w+)\.(\w+)")
-MODULE = re.compile(r"[(,;] ?((?:basic|server|client|machinery|trace|cli|roles|extensions)/[a-z_/]+)(?=[),;])")
+MODULE = re.compile(
+    r"[(,;] ?((?:basic|server|client|extensions|wire|connection|pages|host|tasks|recording|kit|lab)/[a-z_/]+)(?=[),;])"
+)
 # What is made from the code has tests of its own.
 MADE = re.compile(r"<!-- ([\w ]+): begin -->.*?<!-- \1: end -->", re.DOTALL)
 # Pages of the specification without a note.
 OTHER_PAGES = {"basic/security_best_practices", "server/index"}
 # Where a path may begin that a document shortens.
-ABOVE = (".", "mcp_ref", "mcp_ref/basic/transports", "tests", "spec_notes", "examples")
+ABOVE = (".", "mcp_ref", "mcp_ref/pages", "mcp_ref/pages/basic/transports", "tests", "spec_notes", "examples")
 
 
 def members() -> dict[str, set[str]]:
@@ -92,7 +94,7 @@ def test_the_members_of_classes_that_documents_name_exist() -> None:
 
 
 def test_the_modules_that_docstrings_name_exist() -> None:
-    """As in `Not here:  the command line around it (cli/commands)`; a page of the specification has a note."""
+    """As in `Not here:  the command line around it (lab/cli/commands)`; a page of the specification has a note."""
     pages = {
         page
         for note in DOCUMENTS
@@ -102,7 +104,8 @@ def test_the_modules_that_docstrings_name_exist() -> None:
     for path in (ROOT / "mcp_ref").rglob("*.py"):
         docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
         for name in MODULE.findall(docstring):
-            module = ROOT / "mcp_ref" / name.rstrip("/")
-            if not module.is_dir() and not module.with_suffix(".py").exists() and name not in pages:
+            places = [ROOT / above / name.rstrip("/") for above in ("mcp_ref", "mcp_ref/pages")]
+            there = any(each.is_dir() or each.with_suffix(".py").exists() for each in places)
+            if not there and name not in pages:
                 missing.add(f"{path.relative_to(ROOT)}: {name}")
     assert missing == set()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_ref.pages import METHODS
+from mcp_ref.pages.table import METHODS
 from mcp_ref.revisions import REVISIONS
 
 ROOT = Path(__file__).parent.parent

@@ -20,13 +20,13 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, McpError, RequestTimeout, Server, TransportClosed
-from mcp_ref.basic.mrtr import InputNeeded
-from mcp_ref.basic.transports.memory import pair
-from mcp_ref.basic.transports.transport import Inbox, Receive, Transport
-from mcp_ref.machinery.deadline import Deadline
+from mcp_ref.client.targets import Command
+from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref.pages.basic.mrtr import InputNeeded
+from mcp_ref.pages.basic.transports.memory import pair
 from mcp_ref.revisions import SESSION_REVISIONS
-from mcp_ref.roles.client.config import Command
-from tests.wire import PATIENCE, Background
+from mcp_ref.wire.transport import Inbox, Receive, Transport
+from tests.support.wire import PATIENCE, Background
 
 JsonObject = dict[str, Any]
 

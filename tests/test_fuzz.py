@@ -18,14 +18,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_ref import Client, Context, Server, messages, text
-from mcp_ref.basic.versioning import SUBSCRIPTION_ID
-from mcp_ref.client.sampling import reply
+from mcp_ref import Client, Context, Server, text
 from mcp_ref.errors import McpError, ParseError
-from mcp_ref.machinery.uri_template import UriTemplate
+from mcp_ref.kit.typed.uri_template import UriTemplate
+from mcp_ref.pages.basic.versioning import SUBSCRIPTION_ID
+from mcp_ref.pages.client.sampling import reply
 from mcp_ref.revisions import SESSION_REVISIONS, find_revision
+from mcp_ref.wire import messages
 from tests.slow import examples
-from tests.wire import PATIENCE, Background, Wire, opened, to_client, to_server
+from tests.support.wire import PATIENCE, Background, Wire, opened, to_client, to_server
 
 JsonObject = dict[str, Any]
 

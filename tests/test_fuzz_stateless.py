@@ -14,15 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_ref import Client, Context, Server, messages
-from mcp_ref.basic.transports.memory import pair
-from mcp_ref.basic.versioning import LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID, is_stateless, read_envelope
+from mcp_ref import Client, Context, Server
 from mcp_ref.errors import InvalidParams, ParseError
-from mcp_ref.machinery.deadline import Deadline
-from mcp_ref.pages import METHODS
+from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref.pages.basic.transports.memory import pair
+from mcp_ref.pages.basic.versioning import LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID, is_stateless, read_envelope
+from mcp_ref.pages.table import METHODS
 from mcp_ref.revisions import REVISIONS
+from mcp_ref.wire import messages
 from tests.eras import MODERN, discovered, envelope, open_client
 from tests.slow import examples
+from tests.support.wire import PATIENCE, SERVER_INFO, Background, Wire, to_server
 from tests.test_fuzz import (
     ANSWERS,
     DEPTHS,
@@ -43,7 +45,6 @@ from tests.test_fuzz import (
     told,
     values,
 )
-from tests.wire import PATIENCE, SERVER_INFO, Background, Wire, to_server
 
 JsonObject = dict[str, Any]
 

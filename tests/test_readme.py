@@ -22,14 +22,15 @@ from pathlib import Path
 import pytest
 
 import mcp_ref
-from mcp_ref import McpError, cli
-from mcp_ref.cli.describe import mark
-from mcp_ref.machinery import handlers
+from mcp_ref import McpError
+from mcp_ref.kit.typed import handlers
+from mcp_ref.lab import cli
+from mcp_ref.lab.cli.describe import mark
+from mcp_ref.lab.judge.narrate import METHODS
 from mcp_ref.revisions import REVISIONS
-from mcp_ref.trace.narrate import METHODS
 from tests import limits, test_glossary
 from tests.test_examples import normal
-from tests.test_house import MEMBERS, ROOMS
+from tests.test_house import FLOORS
 from tests.test_reading_core import CORE
 from tests.test_spec_notes import ALL, EDITIONS, notes
 
@@ -79,9 +80,9 @@ def rules_table() -> str:
 
 AFTERNOON = {
     "examples/00_mcp_in_one_file.py": "the whole protocol in one file: both roles, both eras, tools only",
-    "mcp_ref/basic/lifecycle.py": "how a session opens, as a table of states",
-    "mcp_ref/server/tools.py": "a whole page: types, rows, the server's half, the client's half",
-    "mcp_ref/basic/transports/stdio.py": "lines on two pipes, and how a server is ended",
+    "mcp_ref/pages/basic/lifecycle.py": "how a session opens, as a table of states",
+    "mcp_ref/pages/server/tools.py": "a whole page: types, rows, the server's half, the client's half",
+    "mcp_ref/pages/basic/transports/stdio.py": "lines on two pipes, and how a server is ended",
 }
 
 
@@ -191,7 +192,7 @@ def output(command: str, folder: Path) -> str:
     words = [each for word in shlex.split(first) for each in names.get(word, [word])]
     env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'unhurried'}"}
     # The plugin of this clone, whichever one is installed.
-    env["PYTEST_ADDOPTS"] = "-p no:mcp_ref -p mcp_ref.testing.plugin -p no:cacheprovider"
+    env["PYTEST_ADDOPTS"] = "-p no:mcp_ref -p mcp_ref.lab.testing.plugin -p no:cacheprovider"
     done = subprocess.run(
         words, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
     )
@@ -266,8 +267,8 @@ def test_the_threads_are_those_that_the_code_starts() -> None:
 
 def test_the_rooms_are_those_of_the_house() -> None:
     (the_map,) = blocks("text", "examples/guides/reading.md")
-    rooms = {room.removesuffix("/") for room in {**ROOMS, **MEMBERS}} - {"_version", "__main__", "errors", "revisions"}
-    assert set(re.findall(r"^(\w+) ", the_map, re.MULTILINE)) == rooms | {"facts"}
+    floors = [set(line.split("  ")[0].split(", ")) for line in the_map.splitlines()]
+    assert floors == [rooms for rooms in reversed(FLOORS) if rooms not in ({"testing", "__main__"}, {"_version"})]
 
 
 def test_the_exit_codes_are_those_of_the_command_line() -> None:

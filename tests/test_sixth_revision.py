@@ -9,8 +9,8 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 import pytest
 
-from mcp_ref.machinery.checking import checker
-from mcp_ref.machinery.shapes import FromRevision, RequiredIn, Since, Until, shape_of
+from mcp_ref.kit.typed.checking import checker
+from mcp_ref.kit.typed.shapes import FromRevision, RequiredIn, Since, Until, shape_of
 from mcp_ref.revisions import LATEST_STATELESS
 
 
@@ -30,7 +30,7 @@ def test_a_note_with_a_revision_that_does_not_exist_is_told_with_those_that_do(n
 
 
 def test_a_member_is_required_from_a_revision_on_until_another_says_otherwise() -> None:
-    from mcp_ref.basic.utilities import CancelledNotificationParams
+    from mcp_ref.pages.basic.utilities import CancelledNotificationParams
     from mcp_ref.revisions import REVISIONS
 
     shapes = {name: shape_of(CancelledNotificationParams, revision) for name, revision in REVISIONS.items()}

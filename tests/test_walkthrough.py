@@ -22,16 +22,16 @@ from typing import Any, NamedTuple
 import pytest
 
 from mcp_ref import Client, Server
-from mcp_ref.basic.transports.stdio import StdioServerTransport
-from mcp_ref.basic.transports.streamable_http.server import StreamableEndpoint
-from mcp_ref.basic.versioning import envelope
-from mcp_ref.machinery.http_server import _Connection
-from mcp_ref.machinery.pipes import LineSplitter
-from mcp_ref.machinery.workers import Workers
-from mcp_ref.peer import Peer, PendingRequest
+from mcp_ref.connection.connection import Peer, PendingRequest
+from mcp_ref.kit.http.http_server import _Connection
+from mcp_ref.kit.process.pipes import LineSplitter
+from mcp_ref.kit.threads.workers import Workers
+from mcp_ref.pages.basic.transports.stdio import StdioServerTransport
+from mcp_ref.pages.basic.transports.streamable_http.server import StreamableEndpoint
+from mcp_ref.pages.basic.versioning import envelope
 from mcp_ref.revisions import REVISIONS, Revision
-from tests.basic.transports.streamable_http import modern
-from tests.basic.transports.streamable_http.raw import Wire, call, opened, post
+from tests.pages.basic.transports.streamable_http import modern
+from tests.pages.basic.transports.streamable_http.raw import Wire, call, opened, post
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = str(ROOT / "mcp_ref") + os.sep

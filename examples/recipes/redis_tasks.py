@@ -26,7 +26,7 @@ from typing import Any
 import redis
 
 from mcp_ref import Client, Server, Tasks, text_of
-from mcp_ref.machinery.task_store import Waiters, expired, listed
+from mcp_ref.tasks.store import Waiters, expired, listed
 
 PORT = os.environ.setdefault("RECIPE_REDIS_PORT", "6399")
 Record = dict[str, Any]

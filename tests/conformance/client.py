@@ -25,7 +25,7 @@ from mcp_ref import (
     SkillMismatch,
     WorkloadIdentity,
 )
-from mcp_ref.client.sampling import reply
+from mcp_ref.pages.client.sampling import reply
 
 
 def accept(message: str, schema: dict[str, Any]) -> dict[str, Any]:

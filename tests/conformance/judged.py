@@ -23,11 +23,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from mcp_ref.lab.judge.check import check
+from mcp_ref.lab.judge.relay import HttpProxy
+from mcp_ref.lab.judge.rulebook import Finding
+from mcp_ref.recording.record import Recorder, TraceEvent, read_trace
 from mcp_ref.revisions import REVISIONS
-from mcp_ref.trace.between import HttpProxy
-from mcp_ref.trace.check import check
-from mcp_ref.trace.record import Recorder, TraceEvent, read_trace
-from mcp_ref.trace.rulebook import Finding
 from tests.conformance.suite import ENVIRONMENT, HERE, NODE, PATIENCE, ROOT, SUITE, serving
 from tests.test_where import PROHIBITIONS, said
 

@@ -28,9 +28,9 @@ from mcp_ref import (
     image,
     text,
 )
-from mcp_ref.basic.mrtr import elicitation_form, input_required
-from mcp_ref.content import ContentBlock
-from mcp_ref.server.prompts import user
+from mcp_ref.pages.basic.mrtr import elicitation_form, input_required
+from mcp_ref.pages.server.prompts import user
+from mcp_ref.wire.content import ContentBlock
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

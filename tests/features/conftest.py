@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from mcp_ref import Client, Server
-from mcp_ref.basic.transports.stdio import StdioServerTransport
+from mcp_ref.client.targets import Url
+from mcp_ref.pages.basic.transports.stdio import StdioServerTransport
+from mcp_ref.recording.record import recorder
 from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.roles.client.config import Url
-from mcp_ref.roles.server.hosting import HttpService
-from mcp_ref.trace.record import recorder
+from mcp_ref.server.http import HttpService
 from tests.support.clock import until as until
-from tests.wire import PATIENCE, Background
+from tests.support.wire import PATIENCE, Background
 
 
 class Way(NamedTuple):
@@ -172,8 +172,8 @@ counts_descriptors = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reas
 
 @pytest.fixture(autouse=True)
 def nothing_is_found(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """With MCP_REF_JUDGE=1 the checker stands under every test (tests/trace/watching)."""
-    from tests.trace.watching import NOT_WATCHED, unexpected, watched
+    """With MCP_REF_JUDGE=1 the checker stands under every test (tests/lab/judge/watching)."""
+    from tests.lab.judge.watching import NOT_WATCHED, unexpected, watched
 
     name = f"{request.node.path.stem}::{request.node.name}"
     if os.environ.get("MCP_REF_JUDGE") != "1" or name.startswith(NOT_WATCHED):

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from mcp_ref import Context, Server
-from mcp_ref.server.prompts import user
+from mcp_ref.pages.server.prompts import user
 
 FORM: Any = {"name": {"type": "string"}}
 

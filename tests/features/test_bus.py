@@ -16,13 +16,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from mcp_ref import Client, LocalBus, Server
-from mcp_ref.machinery.shapes import JsonObject
-from tests.basic.transports.streamable_http import modern
+from mcp_ref.kit.typed.shapes import JsonObject
 from tests.features.conftest import until
 from tests.features.test_processes import APPLICATION, KEY
+from tests.pages.basic.transports.streamable_http import modern
 from tests.redis_server import redis_server
+from tests.support.wire import PATIENCE, Background
 from tests.under_wsgi import Running, children, under
-from tests.wire import PATIENCE, Background
 
 TOOLS, UPDATED = "notifications/tools/list_changed", "notifications/resources/updated"
 

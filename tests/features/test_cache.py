@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, Server, text
-from mcp_ref.client.sampling import reply
-from mcp_ref.roles.client.config import Url
-from mcp_ref.server.utilities.caching import CacheHint, ResultCache
+from mcp_ref.client.targets import Url
+from mcp_ref.pages.client.sampling import reply
+from mcp_ref.pages.server.utilities.caching import CacheHint, ResultCache
 from tests.features.conftest import Connect, hearing, stateless_era
-from tests.wire import PATIENCE
+from tests.support.wire import PATIENCE
 
 every_way = stateless_era("before, no result says how long it may be kept")
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, LocalProtocolError, Server, TransportClosed, text
-from mcp_ref.client.sampling import reply
+from mcp_ref.pages.client.sampling import reply
 from tests.features.conftest import Connect, alive, counts_descriptors, newest, until
 from tests.support.machine import held
-from tests.wire import PATIENCE, Background
+from tests.support.wire import PATIENCE, Background
 
 
 def busy() -> tuple[Server, SimpleQueue[Any], SimpleQueue[Any]]:

@@ -15,15 +15,22 @@ from uuid import uuid4
 import pytest
 
 from mcp_ref import Client, ErrorResponse, RemoteProtocolError, RequestTimeout, TransportClosed, text
+from mcp_ref.client.connecting import server_key
+from mcp_ref.client.targets import Command, Url
 from mcp_ref.errors import HttpStatusError
-from mcp_ref.machinery.remembered import ERAS, EraMemory
+from mcp_ref.kit.threads.era_cache import ERAS, EraMemory
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
-from mcp_ref.roles.client.config import Command, Url
-from mcp_ref.roles.client.connecting import server_key
-from tests.basic.transports.streamable_http.scripted import STREAM_HEAD, ScriptedServer, content, result, status, then
 from tests.eras import discovered
 from tests.features.era_server import build
-from tests.wire import CLIENT_INFO, PATIENCE, Background
+from tests.pages.basic.transports.streamable_http.scripted import (
+    STREAM_HEAD,
+    ScriptedServer,
+    content,
+    result,
+    status,
+    then,
+)
+from tests.support.wire import CLIENT_INFO, PATIENCE, Background
 
 MODERN, LEGACY = ["2026-07-28"], [revision.name for revision in SESSION_REVISIONS]
 BOTH = [*LEGACY, *MODERN]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Server, text_of
-from mcp_ref.machinery.deadline import Deadline
-from tests.wire import PATIENCE
+from mcp_ref.kit.threads.deadline import Deadline
+from tests.support.wire import PATIENCE
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
@@ -139,8 +139,8 @@ def test_a_server_that_serves_nobody_may_be_forked() -> None:
 
 
 def test_a_transport_and_a_pool_of_another_process_raise() -> None:
-    from mcp_ref.basic.transports.stdio import StdioClientTransport
-    from mcp_ref.machinery.workers import Workers
+    from mcp_ref.kit.threads.workers import Workers
+    from mcp_ref.pages.basic.transports.stdio import StdioClientTransport
 
     transport = StdioClientTransport([sys.executable, "-c", "import sys; sys.stdin.read()"])
     transport.start(lambda text: None, lambda reason: None)

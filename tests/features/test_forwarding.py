@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Server
-from mcp_ref.basic.versioning import SERVER_INFO
+from mcp_ref.pages.basic.versioning import SERVER_INFO
 from mcp_ref.revisions import REVISIONS
 
 INNER, OUTER = {"name": "inner", "version": "1"}, {"name": "outer", "version": "2"}

@@ -17,14 +17,14 @@ import pytest
 import requests
 
 from mcp_ref import Client, Context, ErrorResponse, Server, TransportClosed, text
-from mcp_ref.client.sampling import reply
-from mcp_ref.machinery.http_exchange import HttpLimits
+from mcp_ref.kit.http.http_exchange import HttpLimits
+from mcp_ref.pages.client.sampling import reply
 from mcp_ref.revisions import SESSION_REVISIONS
-from mcp_ref.roles.server.hosting import HttpService
-from tests.basic.transports.streamable_http.raw import Wire, opened, request
+from mcp_ref.server.http import HttpService
 from tests.features.conftest import until
+from tests.pages.basic.transports.streamable_http.raw import Wire, opened, request
 from tests.support.relay import Relay
-from tests.wire import PATIENCE, Background
+from tests.support.wire import PATIENCE, Background
 
 STREAMABLE = [revision.name for revision in SESSION_REVISIONS if revision.http == "streamable"]
 RESUMING, POLLING = STREAMABLE[1:], STREAMABLE[2:]

@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Command, McpError, Server
-from tests.basic.transports.streamable_http.raw import until
+from tests.pages.basic.transports.streamable_http.raw import until
 from tests.support.machine import held
-from tests.wire import PATIENCE
+from tests.support.wire import PATIENCE
 
 pytestmark = [
     pytest.mark.slow,

@@ -18,24 +18,26 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, Command, Context, HttpLimits, HttpRefusal, HttpRequest, Server, Url, messages, peer
-from mcp_ref.basic.authorization.metadata import MAX_HEADER
-from mcp_ref.basic.authorization.resource_server import Protection
-from mcp_ref.basic.lifecycle import MAX_INTRODUCTION
-from mcp_ref.basic.transports.streamable_http.server import MAX_ENDED, MAX_INTRODUCTIONS
-from mcp_ref.basic.transports.streamable_http.streams import MemoryEventStore
+from mcp_ref import Client, Command, Context, HttpLimits, HttpRefusal, HttpRequest, Server, Url
+from mcp_ref.connection import connection as peer
 from mcp_ref.errors import McpError, ParseError, RemoteProtocolError, TransportClosed
-from mcp_ref.machinery import json_schema, json_text
-from mcp_ref.machinery.bounded import MAX_WAITING_SIZE
-from mcp_ref.machinery.http_exchange import SMALL_BODY
-from mcp_ref.roles.server.announcing import MAX_ANNOUNCEMENTS
-from tests.basic.transports.streamable_http import modern
-from tests.basic.transports.streamable_http.raw import Wire, opened, post, request, until
-from tests.basic.transports.streamable_http.replies import BOTH, PATIENCE, Front
-from tests.basic.transports.streamable_http.scripted import ScriptedServer, head, then
+from mcp_ref.kit.bounded import MAX_WAITING_SIZE
+from mcp_ref.kit.http.http_exchange import SMALL_BODY
+from mcp_ref.kit.typed import json_schema, json_text
+from mcp_ref.pages.basic.authorization.metadata import MAX_HEADER
+from mcp_ref.pages.basic.authorization.resource_server import Protection
+from mcp_ref.pages.basic.lifecycle import MAX_INTRODUCTION
+from mcp_ref.pages.basic.transports.streamable_http.server import MAX_ENDED, MAX_INTRODUCTIONS
+from mcp_ref.pages.basic.transports.streamable_http.streams import MemoryEventStore
+from mcp_ref.server.session import MAX_ANNOUNCEMENTS
+from mcp_ref.wire import messages
+from tests.pages.basic.transports.streamable_http import modern
+from tests.pages.basic.transports.streamable_http.raw import Wire, opened, post, request, until
+from tests.pages.basic.transports.streamable_http.replies import BOTH, PATIENCE, Front
+from tests.pages.basic.transports.streamable_http.scripted import ScriptedServer, head, then
 from tests.peers import a_peer
 from tests.slow import slow_but
-from tests.wire import Background, to_client, to_server
+from tests.support.wire import Background, to_client, to_server
 
 MB = 1 << 20
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -545,7 +547,7 @@ def test_a_schema_of_just_the_limit_is_used() -> None:
 
 
 def test_a_token_has_so_many_characters() -> None:
-    from mcp_ref.machinery.jwt import MAX_TOKEN, header_of
+    from mcp_ref.pages.basic.authorization.jwt import MAX_TOKEN, header_of
 
     header = base64.urlsafe_b64encode(b'{"alg":"RS256"}').decode().rstrip("=")
     token = f"{header}.{'x' * (MAX_TOKEN - len(header) - 4)}.AA"
@@ -565,7 +567,7 @@ def test_an_authorization_header_has_so_many_bytes() -> None:
 
 
 def test_a_document_has_so_many_bytes() -> None:
-    from mcp_ref.machinery.guarded_fetch import MAX_DOCUMENT, Reach, fetch
+    from mcp_ref.kit.http.guarded_fetch import MAX_DOCUMENT, Reach, fetch
 
     def answer(size: int) -> Any:
         return then(head(200, "Content-Type: application/json", length=size), b"x" * size)

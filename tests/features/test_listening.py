@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from mcp_ref import Client, ErrorResponse, RequestTimeout, Server, text
-from mcp_ref.basic import subscriptions
-from mcp_ref.basic.transports.stdio import StdioServerTransport
 from mcp_ref.errors import HttpStatusError
-from tests.basic.transports.streamable_http import modern, raw
+from mcp_ref.pages.basic import subscriptions
+from mcp_ref.pages.basic.transports.stdio import StdioServerTransport
 from tests.eras import envelope
 from tests.features.conftest import Connect, alive, stateless_era, until
-from tests.wire import PATIENCE, Background
+from tests.pages.basic.transports.streamable_http import modern, raw
+from tests.support.wire import PATIENCE, Background
 
 TOOLS = "notifications/tools/list_changed"
 

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, RequestTimeout, Server, TransportClosed, text
-from mcp_ref.basic.subscriptions import Listening
+from mcp_ref.client.targets import Command
 from mcp_ref.errors import AnswerLost
-from mcp_ref.roles.client.config import Command
-from mcp_ref.roles.server.hosting import HttpService
+from mcp_ref.pages.basic.subscriptions import Listening
+from mcp_ref.server.http import HttpService
 from tests.features.conftest import until
 from tests.support.relay import Relay
-from tests.wire import PATIENCE, Background
+from tests.support.wire import PATIENCE, Background
 
 NEW = "2026-07-28"
 

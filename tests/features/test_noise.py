@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, text
-from tests.basic.transports.streamable_http.scripted import ScriptedServer, chunk, content, result, status, stream
 from tests.eras import discovered
-from tests.wire import PATIENCE
+from tests.pages.basic.transports.streamable_http.scripted import ScriptedServer, chunk, content, result, status, stream
+from tests.support.wire import PATIENCE
 
 PRINTS = textwrap.dedent(
     """

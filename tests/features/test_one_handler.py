@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from mcp_ref import Server, text
-from mcp_ref.client.elicitation import decline
-from mcp_ref.client.sampling import reply
+from mcp_ref.pages.client.elicitation import decline
+from mcp_ref.pages.client.sampling import reply
 from mcp_ref.revisions import REVISIONS
 from tests.features.conftest import Connect
 from tests.features.one_handler import build
-from tests.wire import Background
+from tests.support.wire import Background
 
 ELICITS = [name for name in REVISIONS if name >= "2025-06-18"]
 

@@ -18,10 +18,10 @@ import requests
 
 from mcp_ref import Client, Context, HttpRefusal, HttpRequest, Server, text
 from mcp_ref.errors import McpError
-from mcp_ref.roles.server.hosting import HttpService
-from tests.basic.transports.streamable_http.raw import until
+from mcp_ref.server.http import HttpService
+from tests.pages.basic.transports.streamable_http.raw import until
 from tests.support.machine import free_port
-from tests.wire import PATIENCE, Background
+from tests.support.wire import PATIENCE, Background
 
 ROOT = Path(__file__).parent.parent.parent
 PROGRAM = """
@@ -177,13 +177,13 @@ def test_each_request_is_one_line_of_the_log(over: str, revision: str, caplog: p
     def hello(ctx: Context, name: str) -> str:
         return f"hello {name}"
 
-    with caplog.at_level(logging.INFO, "mcp_ref.incoming"), server.serve_http() as service:
+    with caplog.at_level(logging.INFO, "mcp_ref.wire.served"), server.serve_http() as service:
         with Client(service.url if over == "http" else server, revision=revision, timeout=PATIENCE) as client:
             client.call_tool("hello", {"name": "a secret"})
             with pytest.raises(McpError):
                 client.call_tool("forged\nline", {})
             client.list_tools()
-    lines = [record.getMessage() for record in caplog.records if record.name == "mcp_ref.incoming"]
+    lines = [record.getMessage() for record in caplog.records if record.name == "mcp_ref.wire.served"]
     assert lines[-3].startswith("answered in 0.") and lines[-3].endswith(" s: tools/call 'hello'")
     assert lines[-2].startswith("refused (-32602: ") and lines[-2].endswith(r"tools/call 'forged\nline'")
     assert lines[-1].endswith(" s: tools/list")

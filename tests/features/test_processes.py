@@ -18,12 +18,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from mcp_ref import Client, Context, Server, StateKeys, TransportClosed, text_of
-from mcp_ref.roles.server.wsgi import WsgiApplication
+from mcp_ref.server.wsgi import WsgiApplication
 from tests.features import killing
 from tests.features.conftest import until
 from tests.support.machine import free_port
+from tests.support.wire import PATIENCE, Background
 from tests.under_wsgi import ROOT, Running, children, under
-from tests.wire import PATIENCE, Background
 
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 APPLICATION = "tests.features.mounted:application"

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_ref import Server, text
 from tests.features.conftest import Connect, alive, hearing
-from tests.wire import PATIENCE
+from tests.support.wire import PATIENCE
 
 
 def library() -> Server:

@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 
 from mcp_ref import Client, Context, ErrorResponse, Server, elicitation_form, input_required, text
-from mcp_ref.client.sampling import reply
+from mcp_ref.pages.client.sampling import reply
 from tests.features.conftest import Connect, stateless_era
-from tests.wire import PATIENCE, Background
+from tests.support.wire import PATIENCE, Background
 
 REFUSED = "Invalid or expired requestState"
 FORM: Any = {"name": {"type": "string"}}

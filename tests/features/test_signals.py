@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, McpError, Server
-from tests.wire import PATIENCE
+from tests.support.wire import PATIENCE
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer here")
 MOMENTS = [0.0005 * moment for moment in range(1, 40, 2)]

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_ref import SKILLS, Client, Context, ErrorResponse, LocalProtocolError, Server, SkillMismatch, Skills
-from mcp_ref.extensions import skills as page
-from mcp_ref.extensions.skills import MAX_BYTES, MAX_FILES, MAX_URI, _verified, check_skill, find_file, plain_uri
-from mcp_ref.machinery.frontmatter import read_frontmatter
-from tests.wire import PATIENCE
+from mcp_ref.pages.extensions import skills as page
+from mcp_ref.pages.extensions.frontmatter import read_frontmatter
+from mcp_ref.pages.extensions.skills import MAX_BYTES, MAX_FILES, MAX_URI, _verified, check_skill, find_file, plain_uri
+from tests.support.wire import PATIENCE
 
 HEAD = "---\nname: {}\ndescription: What it is for.\n---\n# Do it\n"
 PDF = "skill://pdf/SKILL.md"

@@ -26,12 +26,12 @@ from mcp_ref import (
     Tasks,
     reply,
 )
-from mcp_ref.basic import tasks as page
-from mcp_ref.basic.transports.streamable_http import streams
-from tests.basic.transports.streamable_http.raw import Answer, Wire, opened, post
+from mcp_ref.pages.basic import tasks as page
+from mcp_ref.pages.basic.transports.streamable_http import streams
 from tests.features.conftest import until
 from tests.features.task_server import elicit, make_server
-from tests.wire import Background
+from tests.pages.basic.transports.streamable_http.raw import Answer, Wire, opened, post
+from tests.support.wire import Background
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
 NAME = {"name": {"type": "string"}}

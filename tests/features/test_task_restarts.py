@@ -18,7 +18,7 @@ import pytest
 from mcp_ref import Client, ErrorResponse, Server, SqliteTasks, TaskCancelled, Tasks
 from tests.features.task_server import Failing, elicit, make_server, store_at
 from tests.support.clock import until
-from tests.wire import at_once
+from tests.support.wire import at_once
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
 LIMIT = 10.0

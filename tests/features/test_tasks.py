@@ -39,15 +39,15 @@ from mcp_ref import (
     reply,
     text,
 )
-from mcp_ref.basic.mrtr import MAX_ROUNDS
-from mcp_ref.basic.tasks import MAX_TTL
-from mcp_ref.methods import Method
-from mcp_ref.roles.client import following
-from mcp_ref.roles.client import tasks as hosting
-from mcp_ref.roles.server.server import DEFAULT_RATE
-from tests.basic.transports.streamable_http import modern, raw
+from mcp_ref.client import tasks as hosting
+from mcp_ref.pages.basic.mrtr import MAX_ROUNDS
+from mcp_ref.pages.basic.tasks import MAX_TTL
+from mcp_ref.server.server import DEFAULT_RATE
+from mcp_ref.tasks import handle as following
+from mcp_ref.wire.methods import Method
 from tests.features.task_server import elicit, make_server
-from tests.wire import Background, opened
+from tests.pages.basic.transports.streamable_http import modern, raw
+from tests.support.wire import Background, opened
 
 CORE, EXTENSION = "2025-11-25", "2026-07-28"
 LIMIT = 20.0
@@ -427,7 +427,7 @@ def test_a_client_that_hangs_up_has_not_cancelled_its_task(revision: str) -> Non
 
 def test_a_cancelled_call_does_not_end_the_task_that_it_has_become(monkeypatch: pytest.MonkeyPatch) -> None:
     # The answer to the call waits for the end of its handler, so that there is a call to cancel.
-    monkeypatch.setattr("mcp_ref.roles.server.tasks.QUICK", LIMIT)
+    monkeypatch.setattr("mcp_ref.server.tasks.QUICK", LIMIT)
     server, entered, given_up = Server("jobs", tasks=(tasks := Tasks())), threading.Event(), threading.Event()
 
     @server.tool(task="optional")
@@ -710,6 +710,9 @@ def test_every_request_for_a_task_has_a_rate_without_any_setting(method: str) ->
         assert refused(client, method, params).code == 429
 
 
+ASKING = ("/tasks/handle.py", "/client/tasks.py")
+
+
 def test_the_life_of_a_task_is_logged_without_contents(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "mcp_ref.tasks")
     with connected() as client:
@@ -721,8 +724,8 @@ def test_the_life_of_a_task_is_logged_without_contents(caplog: pytest.LogCapture
         assert cancelled.status()["status"] == "cancelled"
     records = [record for record in caplog.records if record.name == "mcp_ref.tasks"]
     # Both roles are in this process: each has to say its part.
-    requestor = [record.getMessage() for record in records if "/mcp_ref/roles/client/" in record.pathname]
-    receiver = [record.getMessage() for record in records if "/mcp_ref/roles/client/" not in record.pathname]
+    requestor = [record.getMessage() for record in records if record.pathname.endswith(ASKING)]
+    receiver = [record.getMessage() for record in records if not record.pathname.endswith(ASKING)]
     for word in ("created", "answered", "ended", "read", "refused"):
         assert any(line.startswith(word) for line in receiver), word
     assert [record.levelname for record in records if record.getMessage().startswith("refused")] == ["WARNING"]

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from mcp_ref import Context, ErrorResponse, LocalProtocolError, Refusal, Server, ToolError, UrlElicitationRequired, text
-from mcp_ref.client.elicitation import required_urls, url_elicitation
-from mcp_ref.client.sampling import reply
+from mcp_ref.pages.client.elicitation import required_urls, url_elicitation
+from mcp_ref.pages.client.sampling import reply
 from tests.eras import plain
 from tests.features.conftest import Connect, alive, hearing, stateless_era, until
-from tests.wire import PATIENCE, Background
+from tests.support.wire import PATIENCE, Background
 
 BIG = "0123456789abcdé\n" * 2**17
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import LocalProtocolError
-from tests.wire import PATIENCE, Background, to_client
+from tests.support.wire import PATIENCE, Background, to_client
 
 
 def test_log_messages_and_changes_that_were_not_declared_are_delivered_and_noted_once(

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from mcp_ref import Cancel, Context, ErrorResponse, RequestCancelled, RequestTimeout, Server, text
-from mcp_ref.client.sampling import reply
+from mcp_ref.pages.client.sampling import reply
 from tests.features.conftest import Connect, newest, session_era, until
-from tests.wire import PATIENCE, Background
+from tests.support.wire import PATIENCE, Background
 
 
 def waiting() -> tuple[Server, SimpleQueue[Any]]:

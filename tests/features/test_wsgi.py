@@ -13,11 +13,11 @@ import pytest
 import requests
 
 from mcp_ref import Cancel, Client, McpError, Protection, RequestCancelled, Server, text
-from tests.basic.transports.streamable_http import modern, raw
 from tests.features.conftest import until
+from tests.pages.basic.transports.streamable_http import modern, raw
+from tests.support.wire import PATIENCE
 from tests.test_readme import blocks
 from tests.under_wsgi import SERVERS, Running, under
-from tests.wire import PATIENCE
 
 REVISIONS = ["2025-03-26", "2025-11-25", "2026-07-28"]
 BODY = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'

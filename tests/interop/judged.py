@@ -11,10 +11,10 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-from mcp_ref.trace.between import HttpProxy
-from mcp_ref.trace.check import Checker
-from mcp_ref.trace.record import Recorder, TraceEvent, read_trace
-from mcp_ref.trace.rulebook import Finding
+from mcp_ref.lab.judge.check import Checker
+from mcp_ref.lab.judge.relay import HttpProxy
+from mcp_ref.lab.judge.rulebook import Finding
+from mcp_ref.recording.record import Recorder, TraceEvent, read_trace
 from tests.interop import programs
 from tests.interop.programs import BOTH_ERAS, NEW_SDK, OLD_SDK, OUR_PATH, TYPESCRIPT, TYPESCRIPT_2
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from mcp_ref import Client
-from mcp_ref.client.sampling import reply
+from mcp_ref.pages.client.sampling import reply
 
 __all__ = ["WAIT", "Talk", "drained"]
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from mcp_ref import Cancel, ErrorResponse, RequestCancelled, RequestTimeout
-from mcp_ref.client.elicitation import cancel, required_urls
-from mcp_ref.roles.client.config import Command
-from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
+from mcp_ref.client.targets import Command
+from mcp_ref.pages.client.elicitation import cancel, required_urls
+from mcp_ref.pages.server.utilities.completion import prompt_ref, resource_ref
 from tests.interop import programs
 from tests.interop.programs import Pairing
 from tests.interop.talk import WAIT, Talk, drained

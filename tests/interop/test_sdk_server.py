@@ -35,9 +35,9 @@ from mcp_ref import (
     RequestTimeout,
     TransportClosed,
 )
-from mcp_ref.client.elicitation import cancel, required_urls
-from mcp_ref.client.sampling import UserRejected, reply
-from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
+from mcp_ref.pages.client.elicitation import cancel, required_urls
+from mcp_ref.pages.client.sampling import UserRejected, reply
+from mcp_ref.pages.server.utilities.completion import prompt_ref, resource_ref
 from tests.interop import programs
 from tests.interop.programs import BOTH_ERAS, NEW_SDK, OLD_SDK, SESSION, TYPESCRIPT_2, Pairing
 from tests.interop.talk import WAIT, Talk, drained

@@ -6,11 +6,11 @@ A client over stdio waits for the answer to its probe as long as for any other, 
 
 import sys
 
-from mcp_ref.roles.client.client import Client
+from mcp_ref.client.client import Client
 
 Client.__init__.__kwdefaults__ |= {"probe_timeout": 60, "connect_timeout": 60}
 
 if "mcp_ref" in sys.orig_argv:
-    from mcp_ref.cli import commands
+    from mcp_ref.lab.cli import commands
 
     commands._SLOW = 60.0  # type: ignore[misc]

@@ -23,8 +23,8 @@ from mcp_ref import (
     input_required,
     text,
 )
-from mcp_ref.basic.mrtr import elicitation_form, roots_listing
-from mcp_ref.server.prompts import assistant, user
+from mcp_ref.pages.basic.mrtr import elicitation_form, roots_listing
+from mcp_ref.pages.server.prompts import assistant, user
 
 PIXEL = bytes.fromhex("89504e470d0a1a0a")
 SOUND = b"RIFF\x00\x00\x00\x00WAVE"

@@ -15,7 +15,7 @@ ROOT = str(Path(__file__).resolve().parents[3])
 
 def server(manner: str) -> StdioServerParameters:
     env = {"PYTHONPATH": ROOT}
-    return StdioServerParameters(command=sys.executable, args=["-m", "tests.roles.host.hostile", manner], env=env)
+    return StdioServerParameters(command=sys.executable, args=["-m", "tests.host.hostile", manner], env=env)
 
 
 def text(result: Any) -> str:

@@ -1,0 +1,265 @@
+"""Reopening: another conversation in place of one that has ended, and sending again what was under way in it.
+
+Spec:      basic/transports#session-management; basic/versioning, 2026-07-28/basic/transports (what ends a connection)
+Upholds:   spec_notes/basic/versioning.md, spec_notes/basic/transports.md and spec_notes/basic/transports/stdio.md, the
+           rows on what is lost
+Not here:  opening one, and the era of a server (client/connecting)
+
+A request whose answer is lost leads to this:
+
+    era         what happened                                  the request goes on
+    session     404: the server has ended the session          in a new session, once
+    stateless   the connection, or the process, has ended      over a new one
+    stateless   the reply broke off, others go on              in the same conversation
+    stateless   a refusal that an older server would give      with the era found out again
+    either      anything else                                  nowhere: the problem is raised
+
+In the second and third case it is sent again only if that does no harm: see `may_resend`. Otherwise the
+call fails at once, and the next one connects.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Generator, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_ref.client.connecting import Connection, at_most, give_up, names_older_versions, server_key
+from mcp_ref.client.session import CLOSING_TIMEOUT, Conversation, Session, Stateless
+from mcp_ref.connection.connection import Peer, PendingRequest
+from mcp_ref.errors import (
+    AnswerLost,
+    ErrorResponse,
+    HeaderMismatch,
+    HttpStatusError,
+    LocalProtocolError,
+    McpError,
+    RequestCancelled,
+    SessionExpired,
+    TransportClosed,
+    UnsupportedVersion,
+)
+from mcp_ref.kit.threads.deadline import Deadline, holding
+from mcp_ref.kit.threads.era_cache import ERAS
+from mcp_ref.pages.basic.lifecycle import offered_instead
+from mcp_ref.pages.server.utilities.caching import CACHEABLE
+from mcp_ref.pages.server.utilities.pagination import walk
+from mcp_ref.wire.messages import JsonObject
+from mcp_ref.wire.methods import Options
+from mcp_ref.wire.transport import is_transport
+
+if TYPE_CHECKING:
+    from mcp_ref.client.client import Client
+
+log = logging.getLogger(__name__)
+
+MAX_RESENDS: Final = 2
+"""Times that one request is sent again."""
+
+READING: Final = CACHEABLE | {"prompts/get", "completion/complete"}
+"""Requests that change nothing."""
+
+
+def after(
+    connection: Connection, problem: McpError, asked: Conversation, attempts: int, deadline: Deadline
+) -> Conversation:
+    """The conversation in which to send a request again that ended with a problem.
+
+    Args:
+        asked: the conversation in which it was sent, and `attempts` how often it was sent in all.
+        deadline: of the call, which holds for everything that is done here.
+
+    Blocks: until another conversation is open, at most until the deadline.
+    Raises: the problem, if the request must not be sent again, or the server ends again and again; whatever opening
+        raises.
+    """
+    if isinstance(asked, Session):
+        # MUST: after a 404 to a session start a new one with initialize, without a session id
+        # (basic/transports#session-management)
+        if not isinstance(problem, SessionExpired) or attempts > 1:
+            raise problem
+        log.warning("the server has ended the session; subscriptions and the log level are lost with it")
+        return reopen(connection, asked, problem, deadline)
+    if connection.closed or attempts > MAX_RESENDS:
+        raise problem
+    if asked.peer.closed is not None:
+        return reopen(connection, asked, problem, deadline)
+    if isinstance(problem, HttpStatusError):
+        older = problem.status in (400, 404, 405)
+    else:
+        older = isinstance(problem, ErrorResponse) and names_older_versions(problem)
+    if older and connection.client.revisions[0].era == "session":
+        return reopen(connection, asked, problem, deadline, doubted=True)
+    if isinstance(problem, AnswerLost):
+        return asked
+    raise problem
+
+
+def reopen(
+    connection: Connection, ended: Conversation, reason: McpError, deadline: Deadline, *, doubted: bool = False
+) -> Conversation:
+    """Another conversation in place of one that has ended; of several callers who find that out, one opens it.
+
+    Args:
+        doubted: it has not ended, but may be of the wrong era; if it is not, the reason is raised.
+    """
+    client = connection.client
+    with holding(connection.opening, deadline, "waiting for another connection to the server"):
+        if connection.current is not ended or connection.closed:
+            return client.session
+        if is_transport(client.target):
+            raise reason
+        if doubted:
+            # MAY: probe again if what is known proves wrong
+            # (2026-07-28/basic/versioning#backward-compatibility-with-initialization-based-versions)
+            log.info("finding out the era of the server again: %s", reason)
+            ERAS.put(server_key(client.target), None)
+        elif isinstance(ended, Stateless):
+            # SHOULD: restart a server that died (2026-07-28/basic/transports/stdio#unexpected-termination)
+            log.warning("lost the connection, opening it again: %s", reason)
+            if connection.restarts.take(None, "restart"):
+                raise reason
+        try:
+            opened = connection.open_next(at_most(client.connect_timeout, deadline))
+        except BaseException:
+            # Who calls is not the one who will close this client: what has failed is ended here.
+            give_up(connection, deadline)
+            raise
+        # The conversation before is kept until the next, for what is still under way in it.
+        if connection.former is not None:
+            connection.former.close(at_most(CLOSING_TIMEOUT, deadline))
+        if doubted and isinstance(opened, Stateless):
+            # Nothing has changed, and others may wait in the conversation before: go on with that one.
+            connection.former = opened
+            raise reason
+        connection.former, connection.current = ended, opened
+        client.tool_definitions = {}
+    if client.on_reopen is not None:
+        client.events.put(client.on_reopen, "on_reopen")
+    return opened
+
+
+def open_stream(self: Client, method: str, params: JsonObject | None, deadline: Deadline) -> PendingStream:
+    """Send a request whose answer ends a stream, in the conversation that goes on, or in a new one.
+
+    Raises: TransportClosed: there may be a connection later. LocalProtocolError: there never will be.
+    """
+    session = self.session
+    if self.connection.closed:
+        raise LocalProtocolError("the client was closed")
+    if (lost := session.peer.closed) is not None and isinstance(session, Stateless):
+        session = reopen(self.connection, session, TransportClosed.before(lost), deadline)
+    return PendingStream(session.peer, method, params, deadline)
+
+
+def mended(session: Stateless, refusal: ErrorResponse, method: str, options: Options, deadline: Deadline) -> bool:
+    """Do what has to be done before a refused request is sent once more; False if nothing helps."""
+    if refusal.code == HeaderMismatch.code and method == "tools/call" and session.revision.http == "stateless":
+        # SHOULD: list the tools again after a HeaderMismatch, and retry the call
+        # (2026-07-28/basic/transports/streamable-http#client-behavior)
+        log.info("the headers of a call were refused (%s): listing the tools again", refusal.message)
+        waiting: Options = {"timeout": deadline.left(), "cancel": options.get("cancel"), "cached": False}
+        walk(session.client, "tools/list", "tools", waiting)
+        return True
+    # SHOULD: go on in a version of both that an UnsupportedProtocolVersion error names
+    # (2026-07-28/basic/versioning#protocol-version-negotiation)
+    instead = offered_instead(refusal.data, session.revisions) if refusal.code == UnsupportedVersion.code else None
+    if instead is None or instead is session.revision:
+        return False
+    session.peer.terms = session.terms(instead, session.peer.terms.remote)
+    return True
+
+
+def may_resend(
+    lost: McpError, method: str, params: JsonObject | None, options: Options, tools: Mapping[str, Any]
+) -> bool:
+    """Whether a request that ended with a problem may be sent again, as another request with another id.
+
+    A request that was refused, or that never went out, was not carried out. If its answer was lost the caller decides
+    with `resend=`; otherwise it is sent again if it only reads, or calls a tool that says of itself that this does no
+    harm.
+
+    Args:
+        tools: the tools that are known by name, for what they say of themselves.
+    """
+    if not isinstance(lost, TransportClosed) or not lost.sent:
+        return True
+    if (chosen := options.get("resend")) is not None:
+        return chosen
+    if method != "tools/call":
+        return method in READING
+    known = tools.get((params or {}).get("name", ""))
+    hints = {} if known is None else known.tool.get("annotations") or {}
+    return hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
+
+
+# -- a request that stays open ------------------------------------------------------------------------------------
+
+
+class PendingStream:
+    """A request that stays open: iterating gives its notifications, and its response as the last message.
+
+    Making it sends it; over HTTP that happens when the first message is read.
+
+    Attributes:
+        id: of the request; its notifications carry it.
+        lift: called, it lets the stream last as long as it likes from now on.
+
+    Blocks: making it, until it is sent; reading, until the deadline, or for as long as that is lifted.
+    Threads: one reads; `close` by any.
+    """
+
+    def __init__(self, peer: Peer, method: str, params: JsonObject | None, deadline: Deadline) -> None:
+        self._pending = pending = PendingRequest(method, {}, deadline)
+        self._abandon = partial(peer.abandon, pending)
+        pending.streams = True
+        try:
+            self._arriving = peer.transport.exchange(peer.begin(pending, params), pending, deadline)
+        except BaseException as reason:
+            self._abandon(reason)
+            raise
+        self.id, self.lift = pending.id, deadline.lift
+        self._closed: McpError | None = None
+        self._reading = threading.Lock()  # held by whoever runs the generator `_arriving`; nobody waits for it
+
+    def __iter__(self) -> Iterator[JsonObject]:
+        """Each message as it comes.
+
+        Blocks: for each, until the deadline.
+        Raises: RequestTimeout, RequestCancelled (it was closed), TransportClosed, RemoteProtocolError.
+        """
+        try:
+            while self._closed is None:
+                with self._reading:
+                    message = next(self._arriving, None)
+                if message is None:
+                    break
+                yield message
+                if "method" not in message:
+                    return
+            raise self._closed or TransportClosed("the stream ended without a response")
+        except McpError as reason:
+            self._abandon(reason)
+            raise
+        finally:
+            if self._closed is not None:
+                self._close_arriving()
+
+    def close(self, reason: str) -> None:
+        """Give it up: whoever reads gets RequestCancelled, and the peer is told as its transport says."""
+        self._closed = RequestCancelled(reason)
+        self._pending.give_up(self._closed)
+        self._abandon(self._closed)
+        self._close_arriving()
+
+    def _close_arriving(self) -> None:
+        # A generator that another thread runs must not be closed: the interpreter can crash (CPython 3.11). That thread
+        # was given up, and closes it when it is done.
+        if self._reading.acquire(blocking=False):
+            try:
+                if isinstance(self._arriving, Generator):
+                    self._arriving.close()
+            finally:
+                self._reading.release()

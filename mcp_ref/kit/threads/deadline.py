@@ -1,0 +1,236 @@
+"""Deadline and Cancel: the two ways in which a call ends before its answer comes; `holding`: a lock with a deadline.
+
+Spec:      basic/lifecycle#timeouts; basic/utilities/progress
+Upholds:   spec_notes/basic/lifecycle.md, the rows on timeouts
+Not here:  what is sent when it passes (connection/connection)
+
+Every public call turns its `timeout=` once into a Deadline. Two things can move it: progress, up to a stated
+maximum, and a `Clock` that stands still while this side keeps the peer waiting. A stream that is meant to stay open
+has it lifted once it is.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from mcp_ref.errors import McpError, RequestTimeout
+
+_LONGEST_WAIT = 2_000_000.0
+"""Seconds that one wait may have: `poll` and sockets take no more than 24 days, and locks no infinity."""
+
+
+def check_seconds(name: str, value: object) -> None:
+    """Raise TypeError or ValueError unless a time limit that a user gave is a positive number, or None for no limit."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number of seconds, or None for no limit, not {value!r}")
+    if not value > 0:
+        raise ValueError(f"{name} must be above 0 seconds, or None for no limit, not {value!r}")
+
+
+class Clock:
+    """Seconds that stand still while at least one `with clock:` is open.
+
+    A human who thinks about the server's question must not use up the time of the call that asked it, but only for
+    so long: a pause counts up to `limit` seconds, and then the clock goes on.
+
+    Threads: any.
+    """
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()  # guards the replacement of _state
+        # pauses that are open, when the first of them began, seconds lost so far; replaced as one, read without a lock
+        self._state = (0, 0.0, 0.0)
+
+    def __call__(self) -> float:
+        """The time of this clock, in seconds."""
+        pauses, paused_at, lost = self._state
+        now = time.monotonic()
+        return (max(paused_at, now - self._limit) if pauses else now) - lost
+
+    def __enter__(self) -> None:
+        with self._lock:
+            pauses, paused_at, lost = self._state
+            self._state = (pauses + 1, paused_at if pauses else time.monotonic(), lost)
+
+    def __exit__(self, *raised: object) -> None:
+        with self._lock:
+            pauses, paused_at, lost = self._state
+            if pauses == 1:
+                lost += min(time.monotonic() - paused_at, self._limit)
+            self._state = (pauses - 1, paused_at, lost)
+
+
+class Deadline:
+    """A point in time, or never.
+
+    Args:
+        timeout: seconds from now; None for no limit.
+        maximum: seconds from now past which `extend()` never moves it; None: `extend()` does nothing.
+        clock: what tells the seconds; `time.monotonic` unless something may stand still.
+        within: the deadline that this one is a part of: if this one is postponed, so is that.
+    """
+
+    def __init__(
+        self,
+        timeout: float | None,
+        maximum: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        within: Deadline | None = None,
+    ) -> None:
+        self._clock, self._within = clock, within
+        self._timeout = timeout
+        self._at = None if timeout is None else clock() + timeout
+        self._latest = None if maximum is None else clock() + maximum
+        self._lifted = False
+
+    def left(self) -> float | None:
+        """Seconds left, at least 0.0, and at most 23 days, after which whoever waits asks again; None for no limit."""
+        if self._at is None or self._lifted:
+            return None
+        left = self._at - self._clock()
+        return 0.0 if left < 0 else left if left < _LONGEST_WAIT else _LONGEST_WAIT
+
+    def at_most(self, seconds: float) -> float:
+        """Seconds left, but at most so many: for a wait that has a bound of its own."""
+        left = self.left()
+        return seconds if left is None else min(seconds, left)
+
+    def check(self, doing: str) -> float | None:
+        """Seconds left; raises `RequestTimeout` naming what was being done if the time is up."""
+        left = self.left()
+        if left == 0.0:
+            raise RequestTimeout(f"timed out after {round(self._timeout or 0, 3):g} s {doing}")
+        return left
+
+    def extend(self) -> None:
+        """Restart the timeout, but never past the maximum given (basic/lifecycle#timeouts: progress may do this)."""
+        if self._at is not None and self._latest is not None and self._timeout is not None:
+            self._at = max(self._at, min(self._clock() + self._timeout, self._latest))
+
+    def postpone(self, seconds: float) -> None:
+        """Move it, its maximum, and what it is within by the time for which this side kept the peer waiting."""
+        if self._within is not None:
+            self._within.postpone(seconds)
+        if self._at is not None:
+            self._at += seconds
+        if self._latest is not None:
+            self._latest += seconds
+
+    def lift(self) -> None:
+        """Remove the limit from now on; whoever waits until the deadline goes on waiting. Threads: any.
+
+        Spec: 2026-07-28/basic/patterns/subscriptions#acknowledgment: what follows it comes when it comes
+        """
+        self._lifted = True
+
+
+def has_ended(thread: threading.Thread, deadline: Deadline) -> bool:
+    """Wait for a thread to end. Returns True if it has, was never started, or is the one that calls.
+
+    Ctrl-C in `Thread.start` leaves one that begins only later, which `join` refuses: that is waited for, too.
+    """
+    while thread is not threading.current_thread():
+        try:
+            thread.join(deadline.left())
+            return not thread.is_alive()
+        except RuntimeError:
+            # Those that were started, and have not begun, are among them.
+            if thread not in threading.enumerate():
+                break
+            if deadline.left() == 0.0:
+                return False
+            time.sleep(0.001)
+    return True
+
+
+class Cancel:
+    """A handle to give up a call from another thread: pass it as `cancel=`, then call it.
+
+    >>> give_up = Cancel()
+    >>> give_up("the user closed the window")
+
+    The call that holds it raises `RequestCancelled`, and the peer is told as the revision says. One handle may be given
+    to several calls; used before a call starts, that call is not sent at all.
+
+    Threads: any thread may call it, any number of times; only the first has an effect.
+    """
+
+    __slots__ = ("_callbacks", "_cancelled", "reason")
+
+    def __init__(self) -> None:
+        self._cancelled = False
+        self.reason: str | None = None
+        self._callbacks: list[Callable[[str | None], None]] = []
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was called."""
+        return self._cancelled
+
+    def __call__(self, reason: str | None = None) -> None:
+        if self._cancelled:
+            return
+        self.reason, self._cancelled = reason, True
+        for callback in list(self._callbacks):
+            callback(reason)
+
+    def attach(self, callback: Callable[[str | None], None]) -> None:
+        """Call `callback(reason)` on cancelling; at once if that has happened already. It may be called twice."""
+        # Append first, look second: whichever thread comes later sees what the other did.
+        self._callbacks.append(callback)
+        if self.cancelled:
+            callback(self.reason)
+
+    def detach(self, callback: Callable[[str | None], None]) -> None:
+        """Undo `attach()`; nothing happens where it was not attached."""
+        if callback in self._callbacks:
+            self._callbacks.remove(callback)
+
+
+class holding:
+    """A lock with a time limit, as a context manager that Ctrl-C cannot leave held (CPython 3.11 to 3.13).
+
+    >>> with holding(lock, deadline, "waiting for another message to be written"):
+    ...     ...
+
+    Raises: RequestTimeout: the deadline passed first; the text says what was being done. The block does not run.
+    """
+
+    # `with` looks `__exit__` up before it enters, and a slot gives the lock's own method: no line of Python stands
+    # between the end of the block and the release. (Ctrl-C at the start of an `__exit__` written in Python would leave
+    # the lock held.)
+    __slots__ = ("__exit__", "deadline", "doing", "lock")
+
+    def __init__(self, lock: threading.Lock, deadline: Deadline, doing: str) -> None:
+        self.lock, self.deadline, self.doing, self.__exit__ = lock, deadline, doing, lock.__exit__
+
+    def __enter__(self) -> None:
+        """Take the lock, at most until the deadline."""
+        # Python handles Ctrl-C between two calls, also between `acquire` and the assignment of what it returned. Here
+        # `extend` takes the lock and remembers it in one step of C. At first without waiting, as the lock is free as a
+        # rule, and then nobody need look at the clock.
+        held: list[bool] = []
+        try:
+            held.extend(filter(None, map(self.lock.acquire, (False,))))
+            while not held:
+                left = self.deadline.left()
+                held.extend(filter(None, map(self.lock.acquire, (True,), (-1 if left is None else left,))))
+                if not held:
+                    self.deadline.check(self.doing)
+        except BaseException:
+            if held:
+                self.lock.release()
+            raise
+
+
+CLOSED = "closed by this side"
+
+
+class Interrupted(McpError):
+    """Another thread has given the call up."""

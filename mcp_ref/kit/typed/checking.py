@@ -1,0 +1,479 @@
+"""The check of a JSON value, compiled from its shape into closures: of what arrives, by its type and revision; and of
+the arguments of users' functions, which are converted on the way.
+
+Spec:      schema.ts of every revision
+Upholds:   "open in what we accept": spec_notes/basic/index.md; "all inputs are checked": spec_notes/server/tools.md
+Not here:  the answer to a mismatch: -32602 or RemoteProtocolError (wire/negotiated); reading hints (kit/typed/handlers)
+
+`checker(wire_type, revision)` is compiled once; what it returns takes about a microsecond for the params of a call.
+`loader(shape)` is the same for a handler's arguments: it returns what the handler gets.
+
+What is open in a type of the wire: keys that the revision does not name are not looked at, and an object whose `type`
+is a string that no arm of its union names in the revision is kept as it is. A kind that is named must have its fields,
+except those whose absence has a meaning (RequiredIn and Bounds with `checked=False`). A handler's objects are closed.
+A judge is stricter: for it nothing that the schema says is open.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import logging
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from mcp_ref.kit.typed import shapes
+from mcp_ref.kit.typed.shapes import TAGS, Kind, Object, Shape, shape_of
+from mcp_ref.revisions import Revision
+
+log = logging.getLogger(__name__)
+
+Load = Callable[[Any], Any]
+"""Raises `SchemaMismatch` for a value that does not fit; returns what a handler gets of it."""
+
+
+class SchemaMismatch(ValueError):
+    """A value does not fit its type. Its text tells the first problem.
+
+    Attributes:
+        found: a path such as ".days" or ".cities[0]", empty for the whole value, and the problem there; at least one.
+        root: what the caller calls the whole value.
+    """
+
+    def __init__(self, *found: tuple[str, str]) -> None:
+        super().__init__(found)
+        self.found, self.root = found, ""
+
+    def under(self, step: str | int) -> SchemaMismatch:
+        """The same, seen from one level further out."""
+        return SchemaMismatch(*((_step(step) + path, problem) for path, problem in self.found))
+
+    @property
+    def path(self) -> str:
+        """Where, from the root that the caller named: "params.messages[2].content.type"."""
+        return (self.root + self.found[0][0]).removeprefix(".")
+
+    @property
+    def problem(self) -> str:
+        """What is wrong there: "must be a string, not an integer"."""
+        return self.found[0][1]
+
+    @property
+    def problems(self) -> list[str]:
+        """Everything that is wrong, as "path: problem", in the order of the paths."""
+        ordered = sorted(self.found, key=lambda each: each[0])
+        return [f"{path.removeprefix('.')}: {problem}" if path else problem for path, problem in ordered]
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.problem}".lstrip()
+
+
+def _step(step: str | int) -> str:
+    return f"[{step}]" if isinstance(step, int) else f".{step}" if step.isidentifier() else f'["{step}"]'
+
+
+def said(problem: BaseException) -> str:
+    """Give the text of an exception, with its class if that alone would be a key, an exit code or nothing."""
+    text, name = str(problem), type(problem).__name__
+    return f"{name}: {text}" if text and isinstance(problem, KeyError | SystemExit) else text or name
+
+
+def built(make: Callable[..., Any], /, *given: Any, **members: Any) -> Any:
+    """What a user's class makes of a value; whatever it raises against that is a mismatch.
+
+    Raises: SchemaMismatch: of a model of pydantic each problem in its place, else the one text.
+    """
+    try:
+        return make(*given, **members)
+    except Exception as exc:
+        problem: Any = exc
+    try:
+        found = [("".join(map(_step, each["loc"])), str(each["msg"])) for each in problem.errors()]
+    except Exception:
+        found = []
+    raise SchemaMismatch(*(found[:MAX_TOLD] or [("", said(problem))]))
+
+
+class _OtherKind(SchemaMismatch):
+    """The whole value is of another kind, or none of those that are named."""
+
+
+Check = Callable[..., None]
+"""A compiled check: `check(value, "params")` raises `SchemaMismatch`, its path beginning with that root."""
+
+
+MAX_LEFT_OUT = 10
+"""Entries of a page that are left out because they do not fit."""
+
+
+def check_page(check: Check, page: dict[str, Any], root: str) -> None:
+    """Check a page of a list as servers are known to write it: a few entries that do not fit are taken out of it, so
+    that they hide none of the others, and a `nextCursor` of null, which stands for none."""
+    if page.get("nextCursor", "") is None:
+        del page["nextCursor"]
+    for left_out in range(MAX_LEFT_OUT + 1):
+        try:
+            return check(page, root)
+        except SchemaMismatch as mismatch:
+            entry = re.match(r"\w+\.(\w+)\[(\d+)\]", mismatch.path)
+            if entry is None or left_out == MAX_LEFT_OUT:
+                raise
+            log.warning("left an entry of a list out: %s", mismatch)
+            del page[entry[1]][int(entry[2])]
+
+
+@functools.cache
+def checker(wire_type: Any, revision: Revision, judged: bool = False) -> Check:
+    """The check of an inbound value against a type in a revision; compiled once for each pair.
+
+    Args:
+        wire_type: a TypedDict, a union of them, or any other type of the notation.
+        judged: for a judge, who holds a message to all that the schema says; a peer lets some of it pass.
+
+    Returns:
+        A function of the value and the name of its root. It raises `SchemaMismatch` and returns nothing.
+
+    Raises:
+        TypeError: the type has something that the notation does not know.
+
+    Threads: any; what is returned keeps no state.
+    """
+    test = tester(shape_of(wire_type, revision, judged))
+
+    def check(value: Any, root: str = "value") -> None:
+        try:
+            test(value)
+        except SchemaMismatch as mismatch:
+            mismatch.root = root
+            raise
+
+    return check
+
+
+@functools.cache
+def tester(shape: Shape) -> Load:
+    """The check of a shape of the wire; what it returns is not used."""
+    return _Compiler(converts=False).compile(shape) or _same
+
+
+def loader(shape: Shape) -> Load:
+    """What checks a handler's argument, and makes of it what the handler gets."""
+    load = _Compiler(converts=True).compile(shape) or _same
+
+    def read(value: Any) -> Any:
+        try:
+            return load(value)
+        except RecursionError:
+            raise SchemaMismatch(("", "nested too deeply to be checked")) from None
+
+    return read
+
+
+def _within(load: Load, problems: Callable[[Any], list[str]]) -> Load:
+    """What has also to be within bounds; its type is told first."""
+
+    def load_within(value: Any) -> Any:
+        loaded = load(value)
+        if found := problems(value):
+            raise SchemaMismatch(*(("", problem) for problem in found))
+        return loaded
+
+    return load_within
+
+
+def _same(value: Any) -> Any:
+    """Every value fits."""
+    return value
+
+
+# -- the words ----------------------------------------------------------------------------------------------------
+
+PYTHON_TYPES: Final = {kind: python_type for python_type, kind in shapes.KINDS.items()}
+NOUNS: Final[dict[type, str]] = {str: "a string", int: "an integer", float: "a number", bool: "a boolean"}
+NOUNS.update({type(None): "null", dict: "an object", list: "an array"})
+"""What a value of JSON is called in the text of an error."""
+
+MAX_TOLD: Final = 10  # problems that a model of pydantic tells of one value
+MAX_SHOWN: Final = 40
+"""Characters of a wrong value that an error shows."""
+
+
+def shortened(value: Any) -> str:
+    """A JSON value as an error shows it."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+
+
+def is_of_kind(kind: Kind, value: Any) -> bool:
+    """Whether a value is a scalar of a kind: 5.0 is an integer, as JSON Schema has it, and true is not a number."""
+    if kind not in ("integer", "number"):
+        return isinstance(value, PYTHON_TYPES[kind])
+    whole = isinstance(value, int) or (isinstance(value, float) and (kind == "number" or value.is_integer()))
+    return whole and not isinstance(value, bool)
+
+
+_KINDS: Final[dict[type, type]] = {shapes.Array: list, shapes.Row: list, shapes.Map: dict, Object: dict}
+"""What an array and an object are in Python; other shapes are of scalars."""
+
+
+def plain_arms(shape: Shape) -> list[Shape]:
+    """The plain shapes of which a value has one."""
+    if isinstance(shape, shapes.Described):
+        return plain_arms(shape.shape)
+    return list(itertools.chain(*map(plain_arms, shape.here))) if isinstance(shape, shapes.Choice) else [shape]
+
+
+def _may_be(shape: Shape, kind: type) -> bool:
+    """Whether a value of a kind may fit: `dict`, `list`, or `object` for scalars."""
+    return any(isinstance(arm, shapes.Anything) or _KINDS.get(type(arm), object) is kind for arm in plain_arms(shape))
+
+
+def _expected(shape: Shape) -> str:
+    if isinstance(shape, shapes.Scalar):
+        return NOUNS[PYTHON_TYPES[shape.kind]]
+    if isinstance(shape, shapes.Enumeration):
+        return " or ".join(json.dumps(value, ensure_ascii=False) for value in shape.values)
+    return NOUNS[_KINDS[type(shape)]]
+
+
+class _Compiler:
+    """One closure per shape; None for one that every value fits, unchanged.
+
+    Args:
+        converts: for a handler, whose errors show the wrong value; False: for a type of the wire.
+    """
+
+    def __init__(self, *, converts: bool) -> None:
+        self._converts = converts
+        self._known: dict[Object, Load] = {}
+
+    def compile(self, shape: Shape) -> Load | None:
+        match shape:
+            case shapes.Scalar():
+                return self._scalar(shape)
+            case shapes.Enumeration():
+                return self._enumeration(shape)
+            case shapes.Array() | shapes.Row() | shapes.Map():
+                return self._container(shape)
+            case shapes.Described():
+                inner = shape.make or self.compile(shape.shape)
+                return _within(inner or _same, shape.problems) if shape.problems else inner
+            case Object():
+                return self._known.get(shape) or self._object(shape)
+            case shapes.Choice():
+                return self._choice(shape)
+        return None
+
+    def _mismatch(self, expected: str, value: Any) -> _OtherKind:
+        found = NOUNS.get(type(value), f"a Python {type(value).__name__}")
+        if isinstance(value, float) and not value.is_integer():
+            found = "a fraction"
+        if not self._converts:
+            return _OtherKind(("", f"must be {expected}, not {found}"))
+        shown = "" if value is None else f": {shortened(value)}"
+        return _OtherKind(("", f"expected {expected}, got {found}{shown}"))
+
+    def _none_of(self, expected: str, value: Any) -> _OtherKind:
+        shown = f"expected {expected}, got {shortened(value)}" if self._converts else f"must be {expected}"
+        return _OtherKind(("", shown))
+
+    # -- one check per shape
+
+    def _scalar(self, shape: shapes.Scalar) -> Load:
+        """A string, a number, a boolean or null; or what is made of it, such as a date."""
+        kind, usual, make, bounds = shape.kind, PYTHON_TYPES[shape.kind], shape.make, shape.bounds
+        expected = _expected(shape)
+        lowest, highest = (bounds.minimum, bounds.maximum) if bounds.checked else (None, None)
+
+        def load(value: Any) -> Any:
+            # One look is enough for nearly all values.
+            if type(value) is not usual:
+                if not is_of_kind(kind, value):
+                    raise self._mismatch(expected, value)
+                # 5.0 is an integer too. An integer for a number stays one: making it a float could lose digits.
+                value = int(value) if usual is int else value
+            if lowest is not None and value < lowest:
+                raise SchemaMismatch(("", f"must be at least {lowest}"))
+            if highest is not None and value > highest:
+                raise SchemaMismatch(("", f"must be at most {highest}"))
+            try:
+                return value if make is None else make(value)
+            except ValueError as exc:
+                raise SchemaMismatch(("", str(exc))) from None
+
+        return load
+
+    def _enumeration(self, shape: shapes.Enumeration) -> Load:
+        """One of some values, or the member that it stands for."""
+        expected, members = _expected(shape), shape.values if shape.members is None else shape.members
+        # The flag keeps true apart from 1, which are equal in Python and not in JSON.
+        made = {(isinstance(v, bool), v): member for v, member in zip(shape.values, members, strict=True)}
+
+        def load(value: Any) -> Any:
+            try:
+                return made[isinstance(value, bool), value]
+            except (KeyError, TypeError):  # A list is not hashable.
+                raise self._none_of(expected, value) from None
+
+        return load
+
+    def _container(self, shape: shapes.Array | shapes.Row | shapes.Map) -> Load:
+        """An array, one with a shape for each place, or an object whose keys are data."""
+        kind = dict if isinstance(shape, shapes.Map) else list
+        make = shape.make if isinstance(shape, shapes.Array) else tuple
+        limit = shape.at_most.items if isinstance(shape, shapes.Array) and shape.at_most else None
+        count = len(shape.places) if isinstance(shape, shapes.Row) else None
+        places = [self.compile(place) or _same for place in shape.places] if isinstance(shape, shapes.Row) else []
+        load_each = None if isinstance(shape, shapes.Row) else self.compile(shape.each)
+        as_it_is = load_each is None and not self._converts
+        load_each = load_each or _same
+
+        def load(value: Any) -> Any:
+            if not isinstance(value, kind):
+                raise self._mismatch(NOUNS[kind], value)
+            if limit is not None and len(value) > limit:
+                raise SchemaMismatch(("", f"must hold at most {limit} items, not {len(value)}"))
+            if count is not None and len(value) != count:
+                raise SchemaMismatch(("", f"expected {count} items, got {len(value)}"))
+            if as_it_is:
+                return value
+            items = []
+            steps = value.items() if isinstance(value, dict) else enumerate(value)
+            for step, item in steps:
+                try:
+                    items.append(places[step](item) if places else load_each(item))
+                except SchemaMismatch as mismatch:
+                    raise mismatch.under(step) from None
+            if isinstance(value, dict):
+                return dict(zip(value, items, strict=True))
+            if make is list:
+                return items
+            made = built(make, items)
+            if len(made) != len(items):
+                raise SchemaMismatch(("", "has an item twice"))
+            return made
+
+        return load
+
+    def _object(self, shape: Object) -> Load:
+        """An object with named keys; all its problems are told at once. A closed one becomes a dict or an instance."""
+        fields, make = shape.fields, shape.make
+        loads: dict[str, Load] = {}
+        # What most members are: scalars that stay as they are, told by their type.
+        scalars = {key: field.shape for key, field in fields.items() if isinstance(field.shape, shapes.Scalar)}
+        usual = {key: PYTHON_TYPES[s.kind] for key, s in scalars.items() if not s.make and s.bounds == shapes.Bounds()}
+        demanded = dict.fromkeys(key for key, field in fields.items() if field.demanded).keys()
+        find = loads.get
+
+        def load(value: Any) -> Any:
+            if not isinstance(value, dict):
+                raise self._mismatch("an object", value)
+            found = [] if value.keys() >= demanded else [(_step(k), "is required") for k in demanded if k not in value]
+            members = dict(value) if make else value
+            for key, item in value.items():
+                if type(item) is usual.get(key):
+                    continue
+                if (load_member := find(key)) is not None:
+                    try:
+                        loaded = load_member(item)
+                        if make:
+                            members[key] = loaded
+                    except SchemaMismatch as mismatch:
+                        found += mismatch.under(key).found
+                elif make and key not in fields:
+                    found.append((_step(key), f"unknown; known: {', '.join(fields) or 'none'}"))
+            if found:
+                raise SchemaMismatch(*found)
+            return members if make is None or make is dict else built(make, **members)
+
+        # It is known before its fields are, for it may hold itself.
+        self._known[shape] = load
+        loads |= {key: inner for key, field in fields.items() if (inner := self.compile(field.shape))}
+        return load
+
+    # -- unions
+
+    def _choice(self, shape: shapes.Choice) -> Load | None:
+        """Arms are told apart by the kind of JSON value first, then objects by their tag; of the others the first that
+        fits counts, in the order written."""
+        if not self._converts and any(isinstance(arm, shapes.Anything) for arm in shape.here):
+            return None
+        tagged = self._by_tag(shape)
+        if len(shape.here) == 1 and tagged is None:
+            return self.compile(shape.here[0])
+        arms = [arm for arm in plain_arms(shape) if not isinstance(arm, shapes.Anything)]
+        by_value = any(isinstance(arm, shapes.Enumeration) for arm in arms)
+        expected = " or ".join(dict.fromkeys(map(_expected, arms)))
+        refusal = functools.partial(self._none_of if by_value else self._mismatch, expected)
+        of_dict, of_list, of_scalar = (
+            self._first_that_fits([arm for arm in shape.here if _may_be(arm, kind)], refusal)
+            for kind in (dict, list, object)
+        )
+        # One look is enough for nearly all scalars, such as the id of a request.
+        scalars = [] if self._converts else [arm for arm in shape.here if isinstance(arm, shapes.Scalar)]
+        usual = {PYTHON_TYPES[arm.kind] for arm in scalars if arm.bounds == shapes.Bounds()}
+
+        def load(value: Any) -> Any:
+            if type(value) in usual:
+                return value
+            if isinstance(value, dict):
+                return of_dict(value) if tagged is None else tagged(value)
+            return of_list(value) if isinstance(value, list) else of_scalar(value)
+
+        return load
+
+    def _by_tag(self, shape: shapes.Choice) -> Load | None:
+        """Objects that are told apart by the tag that every arm has in this revision; None without such a tag.
+
+        A peer's new kind of content is kept; a mode says how to behave and cannot be passed over.
+        """
+        arms = [arm for arm in shape.here if _may_be(arm, dict)]
+        tagged = [arm for arm in arms if isinstance(arm, Object)]
+        tag = next((tag for tag in TAGS if all(tag in arm.tags and tag in arm.fields for arm in tagged)), None)
+        if tag is None or not tagged or len(tagged) < len(arms) or not (len(arms) > 1 or shape.elsewhere):
+            return None
+        kinds = dict.fromkeys(kind for arm in tagged for kind in arm.tags[tag])
+        by_kind = {kind: self._first_that_fits([arm for arm in tagged if kind in arm.tags[tag]]) for kind in kinds}
+        without = [arm for arm in tagged if not arm.fields[tag].demanded]
+        untagged = self._first_that_fits(without) if without else None
+        closed = shape.closed or tag != "type"
+
+        def load(value: Any) -> Any:
+            kind = value.get(tag)
+            if tag not in value and untagged is None:
+                raise SchemaMismatch((f".{tag}", "is required"))
+            if tag in value and not isinstance(kind, str):
+                raise self._mismatch("a string", kind).under(tag)
+            arm = by_kind.get(kind) if tag in value else untagged
+            if arm is not None:
+                return arm(value)
+            if closed:
+                raise SchemaMismatch((f".{tag}", "must be " + " or ".join(f'"{name}"' for name in by_kind)))
+            return value
+
+        return load
+
+    def _first_that_fits(self, arms: Sequence[Shape], refusal: Callable[[Any], SchemaMismatch] = _OtherKind) -> Load:
+        """What the first fitting arm makes of a value. If none fits: what they say, if any of them has seen more than
+        that it is another kind of value; or else the refusal."""
+        loads = [self.compile(arm) or _same for arm in arms]
+        if len(loads) == 1 and isinstance(arms[0], Object):
+            return loads[0]
+
+        def load(value: Any) -> Any:
+            failures = []
+            for load_arm in loads:
+                try:
+                    return load_arm(value)
+                except _OtherKind:
+                    continue
+                except SchemaMismatch as mismatch:
+                    failures.append(mismatch)
+            said = {str(mismatch): mismatch for mismatch in failures}
+            if len(said) > 1:
+                raise SchemaMismatch(("", f"fits no alternative: {'; or '.join(said)}"))
+            raise next(iter(said.values()), None) or refusal(value)
+
+        return load

@@ -1,0 +1,34 @@
+"""Testing what speaks MCP: the pytest plugin, recordings that answer, contracts, reports. Nothing below imports this.
+
+Each name loads its module when it is first asked for: pytest imports the plugin in every run, and most use no MCP.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from mcp_ref.lab.testing.authorization_server import AuthorizationServer as AuthorizationServer
+    from mcp_ref.lab.testing.contract import contract_diff as contract_diff
+    from mcp_ref.lab.testing.contract import contract_of as contract_of
+    from mcp_ref.lab.testing.replay import Replay as Replay
+    from mcp_ref.lab.testing.verdict import Answers as Answers
+    from mcp_ref.lab.testing.verdict import Traffic as Traffic
+
+_MODULES: Final = {
+    "Answers": "judged", "AuthorizationServer": "authorization_server", "Replay": "replay", "Traffic": "judged",
+    "contract_diff": "contract", "contract_of": "contract",
+}  # fmt: skip
+
+__all__ = [*_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the module of a public name, once."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value

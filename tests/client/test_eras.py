@@ -1,0 +1,150 @@
+"""client/connecting: a transport that was given, a late answer to the probe, versions that a server names.
+
+Which answers mean which era is in tests/features/test_eras.py, over real ways.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, ErrorResponse, McpError
+from mcp_ref.errors import HttpStatusError
+from mcp_ref.pages.basic.versioning import PROTOCOL_VERSION
+from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
+from tests.eras import MODERN, discovered
+from tests.pages.basic.transports.streamable_http.scripted import ScriptedServer, content, status
+from tests.support.wire import Background, connecting
+
+SESSION = [row.name for row in SESSION_REVISIONS]
+ERA: Any = {"stateless": [MODERN], "session": SESSION, "both": list(REVISIONS)}
+LATEST = SESSION[-1]
+
+
+# -- the probe ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revisions", ["both", "stateless"])
+def test_the_first_request_is_discovery_in_the_newest_version(revisions: str) -> None:
+    with connecting(revision=ERA[revisions]) as (client, wire, under_way):
+        probe = wire.receive()
+        assert (probe["method"], probe["params"]["_meta"][PROTOCOL_VERSION]) == ("server/discover", MODERN)
+        assert wire.silent()
+        wire.answer(probe["id"], discovered({"tools": {}}, "2099-01-01", MODERN, LATEST))
+        assert under_way.outcome() is client
+        assert (client.revision.name, client.server_capabilities) == (MODERN, {"tools": {}})
+        assert client.server_info == {"name": "wire", "version": "1"}
+
+
+@pytest.mark.parametrize("versions", [["2099-01-01"], [LATEST, "2099-01-01"], []])
+def test_a_discovery_without_a_version_of_both_is_no_agreement(versions: list[str]) -> None:
+    with connecting(revision=MODERN) as (client, wire, under_way):
+        wire.answer(wire.receive()["id"], discovered({"tools": {}}, *(versions or [""])))
+        assert isinstance(under_way.outcome(), McpError)
+    with connecting(revision=list(REVISIONS)) as (client, wire, under_way):
+        wire.answer(wire.receive()["id"], discovered({"tools": {}}, *(versions or [""])))
+        if LATEST not in versions:
+            assert isinstance(under_way.outcome(), McpError)
+            return
+        # Both know the session era, and that is where they go on.
+        request = wire.receive()
+        assert request["method"] == "initialize" and request["params"]["protocolVersion"] == LATEST
+        wire.answer(request["id"], OPENED)
+        assert under_way.outcome() is client and client.revision.name == LATEST
+
+
+def test_a_late_answer_to_the_probe_disturbs_nothing() -> None:
+    with connecting(probe_timeout=0.05) as (client, wire, under_way):
+        probe = wire.receive()
+        request = wire.receive()
+        assert request["method"] == "initialize" and request["id"] != probe["id"]
+        wire.answer(request["id"], OPENED)
+        assert [wire.receive()["method"] for _ in range(2)] == ["notifications/initialized", "notifications/cancelled"]
+        wire.answer(probe["id"], discovered())
+        assert under_way.outcome() is client
+        assert client.revision.name == LATEST
+
+
+OPENED = {"protocolVersion": LATEST, "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}
+REFUSED = {"code": -32601, "message": "Method not found"}
+
+
+@pytest.mark.parametrize("initialize_first", [True, False])
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_slow_server_is_asked_both_on_one_channel_and_a_session_counts(initialize_first: bool, refused: bool) -> None:
+    with connecting(probe_timeout=0.05) as (client, wire, under_way):
+        probe, request = wire.receive(), wire.receive()
+
+        def answer_initialize() -> None:
+            if refused:
+                wire.send({"jsonrpc": "2.0", "id": request["id"], "error": REFUSED})
+            else:
+                wire.answer(request["id"], OPENED)
+
+        if initialize_first:
+            answer_initialize()
+        wire.answer(probe["id"], discovered())
+        if not initialize_first:
+            answer_initialize()
+        assert under_way.outcome() is client
+        assert client.revision.name == (MODERN if refused else LATEST)
+        if not refused:
+            # Servers of both eras are known that take nothing of the other from here on.
+            assert wire.receive()["method"] == "notifications/initialized"
+            asking = Background(client.ping)
+            while (asked := wire.receive())["method"] == "notifications/cancelled":
+                assert initialize_first and asked["params"]["requestId"] == probe["id"]
+            assert (asked["method"], asked.get("params")) == ("ping", None)
+            wire.answer(asked["id"], {})
+            asking.outcome()
+        assert wire.silent()
+
+
+def test_a_slow_server_that_refuses_the_probe_is_of_the_session_era() -> None:
+    with connecting(probe_timeout=0.05) as (client, wire, under_way):
+        probe, request = wire.receive(), wire.receive()
+        wire.send({"jsonrpc": "2.0", "id": probe["id"], "error": REFUSED})
+        wire.answer(request["id"], OPENED)
+        assert wire.receive()["method"] == "notifications/initialized"
+        assert under_way.outcome() is client
+        assert client.revision.name == LATEST
+
+
+def test_a_version_of_both_that_the_server_names_is_asked_for() -> None:
+    with connecting() as (client, wire, under_way):
+        refusal = {"code": -32022, "message": "no", "data": {"supported": ["2099-01-01", MODERN], "requested": "x"}}
+        wire.send({"jsonrpc": "2.0", "id": wire.receive()["id"], "error": refusal})
+        probe = wire.receive()
+        assert (probe["method"], probe["params"]["_meta"][PROTOCOL_VERSION]) == ("server/discover", MODERN)
+        wire.answer(probe["id"], discovered())
+        assert under_way.outcome() is client
+
+
+def test_a_failure_names_what_the_ways_before_it_came_to() -> None:
+    with connecting() as (client, wire, under_way):
+        wire.answer(wire.receive()["id"], {**discovered(), "capabilities": []})
+        refusal = {"code": -32601, "message": "Method not found"}
+        wire.send({"jsonrpc": "2.0", "id": wire.receive()["id"], "error": refusal})
+        failed = under_way.outcome()
+        assert isinstance(failed, ErrorResponse) and failed.code == -32601
+        assert ["result.capabilities must be an object" in note for note in failed.__notes__] == [True]
+
+
+@pytest.mark.parametrize(("versions", "named"), [([], "no version"), ([f"v{n}" for n in range(10_000)], "v0, v1")])
+def test_an_error_names_few_of_the_versions_of_a_server(versions: list[str], named: str) -> None:
+    with connecting(revision=MODERN) as (client, wire, under_way):
+        wire.answer(wire.receive()["id"], {**discovered(), "supportedVersions": versions})
+        failed = str(under_way.outcome())
+        assert failed.startswith(f"the server speaks {named}") and len(failed) < 200
+
+
+def test_a_status_that_shows_no_other_era_is_raised_and_ends_no_conversation() -> None:
+    opening = content({"jsonrpc": "2.0", "id": 1, "result": discovered()})
+    with ScriptedServer(post=[opening, status(404), opening]) as server, Client(server.url) as client:
+        before = client.session
+        with pytest.raises(HttpStatusError, match="404"):
+            client.request("com.example/odd")
+        assert client.session is before and before.peer.closed is None
+        asked = [server.request().json()["method"] for _ in range(3)]
+    assert asked == ["server/discover", "com.example/odd", "server/discover"]

@@ -1,0 +1,675 @@
+"""basic/index#messages and 2025-03-26/basic/index#batching: requests and their one answer, in both directions."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mcp_ref import (
+    Cancel,
+    ErrorResponse,
+    LocalProtocolError,
+    RemoteProtocolError,
+    RequestCancelled,
+    RequestTimeout,
+    Server,
+    TransportClosed,
+)
+from mcp_ref.client.reconnect import PendingStream
+from mcp_ref.connection import connection as peer_module
+from mcp_ref.connection.connection import Peer, PendingRequest
+from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref.kit.threads.workers import MAX_URGENT
+from mcp_ref.pages.basic.batching import MAX_BATCH
+from mcp_ref.wire.served import Incoming
+from tests.interrupting import interrupted, on_python_3_11
+from tests.peers import Answerer, Deaf, a_peer, terms
+from tests.support.wire import CLIENT_INFO, PATIENCE, Background, at_once, opened, to_client, to_server
+
+WITHOUT_BATCHES = ["2024-11-05", "2025-06-18", "2025-11-25"]
+
+
+def a_server() -> Server:
+    server = Server("s")
+
+    @server.tool()
+    def echo(text: str) -> str:
+        return text
+
+    @server.prompt()
+    def broken() -> str:
+        raise RuntimeError("the password is 1234")
+
+    @server.prompt()
+    def quits() -> str:
+        raise SystemExit("the password is 1234")
+
+    @server.prompt()
+    def asks_elsewhere() -> str:
+        raise ErrorResponse(-32001, "another server's secret", {"token": 1})
+
+    return server
+
+
+@on_python_3_11
+def test_what_ctrl_c_has_left_waiting_at_a_close_the_next_close_ends() -> None:
+    for moment in itertools.count(1):
+        with a_peer(lambda incoming: {}) as (peer, wire):
+            waiting = Background(peer.request, "ping", {}, {"timeout": None})
+            assert wire.receive()["method"] == "ping"
+            try:
+                with interrupted(moment, lambda code: code is Peer.fail.__code__) as interrupting:
+                    peer.close(Deadline(PATIENCE))
+            except KeyboardInterrupt:
+                peer.close(Deadline(PATIENCE))
+            assert isinstance(waiting.outcome(), TransportClosed), moment
+            assert len(peer.side.reasons) <= 1, moment
+        if interrupting.left > 0:
+            break
+    assert moment > 3
+
+
+# -- ids ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("request_id", ["", "1", "a b", 0, 1, -5, 2**70])
+def test_an_id_is_echoed_with_its_type(request_id: Any) -> None:
+    with to_server(Server("s")) as wire:
+        answer = wire.request(request_id, "ping")
+    assert answer == {"jsonrpc": "2.0", "id": request_id, "result": {}}
+    assert type(answer["id"]) is type(request_id)
+
+
+@pytest.mark.parametrize("request_id", [None, True, 1.0, 1.5, [], {}])
+def test_what_is_not_an_id_is_refused_without_one(request_id: Any) -> None:
+    for revision, known in (("2025-06-18", {"id": None}), ("2025-11-25", {})):
+        with opened(Server("s"), revision) as wire:
+            answer = wire.request(request_id, "ping")
+            assert answer.pop("error")["code"] == -32600
+            assert answer == {"jsonrpc": "2.0", **known}
+
+
+def test_before_anything_is_agreed_an_error_without_an_id_says_null() -> None:
+    with to_server(Server("s")) as wire:
+        wire.send_text("this is not JSON")
+        answer = wire.receive()
+    assert (answer["id"], answer["error"]["code"]) == (None, -32700)
+
+
+def test_an_id_that_is_still_in_flight_is_refused_and_the_first_request_answered() -> None:
+    go = threading.Event()
+    with a_peer(lambda incoming: go.wait(PATIENCE) and {}) as (_, wire):
+        wire.send({"jsonrpc": "2.0", "id": 7, "method": "tools/list"})
+        assert wire.request(7, "tools/list")["error"]["code"] == -32600
+        go.set()
+        assert wire.receive() == {"jsonrpc": "2.0", "id": 7, "result": {}}
+        assert wire.request("end", "ping")["id"] == "end"
+        assert wire.silent()
+
+
+def test_we_never_use_an_id_twice() -> None:
+    with to_client() as (client, wire):
+        seen = []
+        for _ in range(3):
+            call = Background(client.ping)
+            request = wire.receive()
+            seen.append(request["id"])
+            wire.answer(request["id"], {})
+            call.outcome()
+    assert len(set(seen)) == 3
+
+
+def test_an_answer_goes_to_the_request_of_its_id_and_type() -> None:
+    with to_client() as (client, wire):
+        call = Background(client.request, "x/any")
+        request_id = wire.receive()["id"]
+        wire.answer(str(request_id), {"from": "a string"})
+        wire.answer(float(request_id), {"from": "a float"})
+        wire.answer(request_id + 1000, {"from": "nowhere"})
+        wire.answer(request_id, {"from": "the id"})
+        assert call.outcome() == {"from": "the id"}
+
+
+# -- answers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"result": {}, "error": {"code": 1, "message": "x"}},
+        {"result": [1]},
+        {"error": {"code": "1", "message": "x"}},
+        {"error": {"code": 1}},
+        {"result": {}, "jsonrpc": "1.0"},
+    ],
+)
+def test_a_malformed_response_is_the_peers_fault(members: Any) -> None:
+    with to_client() as (client, wire):
+        call = Background(client.ping)
+        wire.send({"jsonrpc": "2.0", "id": wire.receive()["id"], **members})
+        assert isinstance(call.outcome(), RemoteProtocolError)
+        assert wire.request("end", "ping")["result"] == {}
+        assert wire.silent()
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ({"id": "1", "result": {}}, "ignored an answer to the id '1', which no request had"),
+        ({"id": 0, "result": {}}, "ignored an answer to the id 0, which no request had"),
+        ({"id": None, "error": {"code": -32600, "message": "odd"}}, "could not read one of our messages: odd"),
+    ],
+)
+def test_a_time_out_names_the_answer_that_belonged_to_no_request(
+    answer: Any, says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with a_peer(lambda incoming: {}, role="client") as (peer, wire):
+        call = Background(peer.request, "tools/list", None, {"timeout": 0.2})
+        wire.receive()
+        for _ in range(3):
+            wire.send({"jsonrpc": "2.0", **answer})
+        assert says in str(call.outcome())
+        again = Background(peer.request, "tools/list", None, {"timeout": 0.05})
+        assert isinstance(problem := again.outcome(), RequestTimeout) and says not in str(problem)
+    assert [each.levelname for each in caplog.records if says in each.message] == ["WARNING"]
+
+
+def test_a_late_answer_to_a_request_that_was_given_up_is_no_complaint(caplog: pytest.LogCaptureFixture) -> None:
+    with a_peer(lambda incoming: {}, role="client") as (peer, wire):
+        call = Background(peer.request, "tools/list", None, {"timeout": 0.05})
+        request = wire.receive()
+        assert isinstance(call.outcome(), RequestTimeout)
+        wire.answer(request["id"], {"tools": []})
+    assert "answer" not in caplog.text
+
+
+def test_an_error_response_is_raised_with_all_that_it_says() -> None:
+    with to_client() as (client, wire):
+        call = Background(client.ping)
+        error = {"code": -32050, "message": "no", "data": [1]}
+        wire.send({"jsonrpc": "2.0", "id": wire.receive()["id"], "error": error})
+        problem = call.outcome()
+    assert isinstance(problem, ErrorResponse)
+    assert (problem.code, problem.message, problem.data) == (-32050, "no", [1])
+
+
+def test_a_result_is_a_result_also_with_a_member_called_error() -> None:
+    with to_client() as (client, wire):
+        call = Background(client.request, "x/any")
+        wire.answer(wire.receive()["id"], {"error": {"code": 1, "message": "x"}})
+        assert call.outcome() == {"error": {"code": 1, "message": "x"}}
+
+
+def test_an_error_without_an_id_belongs_to_nobody() -> None:
+    with to_client() as (client, wire):
+        call = Background(client.ping)
+        request_id = wire.receive()["id"]
+        wire.send({"jsonrpc": "2.0", "error": {"code": -32700, "message": "what?"}})
+        wire.answer(request_id, {})
+        assert call.outcome() is None
+
+
+# -- error codes --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["{", '{"a": NaN}', "[" * 100_000, '{"id":' + "9" * 5000 + "}"])
+def test_what_cannot_be_read_is_a_parse_error_and_the_next_message_is_answered(text: str) -> None:
+    with opened(Server("s"), "2025-11-25") as wire:
+        wire.send_text(text)
+        answer = wire.receive()
+        assert answer["error"]["code"] == -32700
+        assert "id" not in answer
+        assert wire.request(1, "ping")["result"] == {}
+
+
+@pytest.mark.parametrize("message", [{"jsonrpc": "2.0", "id": 1}, {"jsonrpc": "1.0", "id": 1, "method": "ping"}])
+def test_what_is_not_a_request_is_invalid_request_with_its_id(message: Any) -> None:
+    with opened(Server("s"), "2025-11-25") as wire:
+        wire.send(message)
+        answer = wire.receive()
+    assert (answer["id"], answer["error"]["code"]) == (1, -32600)
+
+
+@pytest.mark.parametrize("method", ["no/such", "tools/list", "roots/list", "notifications/initialized"])
+def test_an_unknown_method_or_one_not_agreed_on_is_method_not_found(method: str) -> None:
+    with opened(Server("s"), "2025-11-25") as wire:
+        error = wire.request(1, method)["error"]
+    assert error["code"] == -32601
+
+
+@pytest.mark.parametrize("name", ["broken", "quits", "asks_elsewhere"])
+def test_a_handler_that_fails_is_an_internal_error_without_any_detail(name: str) -> None:
+    with opened(a_server(), "2025-11-25") as wire:
+        error = wire.request(1, "prompts/get", {"name": name})["error"]
+        assert error == {"code": -32603, "message": "Internal error"}
+        assert wire.request(2, "ping")["result"] == {}
+
+
+# -- notifications ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"jsonrpc": "2.0", "method": "no/such"},
+        {"jsonrpc": "2.0", "method": "notifications/no-such", "params": {}},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {}},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "method": "tools/list"},
+        {"jsonrpc": "2.0", "method": "ping"},
+        {"jsonrpc": "2.0", "method": "ping", "params": [1]},
+        {"jsonrpc": "1.0", "method": "ping"},
+        {"jsonrpc": "2.0", "method": 5},
+    ],
+)
+def test_a_notification_is_never_answered(message: Any) -> None:
+    with opened(a_server(), "2025-11-25") as wire:
+        wire.send(message)
+        assert wire.request("end", "ping")["id"] == "end"
+        assert wire.silent()
+
+
+# -- floods -------------------------------------------------------------------------------------------------------
+
+
+def test_a_flood_of_requests_is_refused_and_those_before_it_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peer_module, "MAX_IN_FLIGHT", 3)
+    go = threading.Event()
+    with a_peer(lambda incoming: go.wait(PATIENCE) and {}, cap=1) as (_, wire):
+        for number in range(3):
+            wire.send({"jsonrpc": "2.0", "id": number, "method": "tools/list"})
+        assert wire.request("more", "tools/list")["error"]["code"] == -32603
+        go.set()
+        assert sorted(wire.receive()["id"] for _ in range(3)) == [0, 1, 2]
+        assert wire.request("again", "tools/list")["result"] == {}
+
+
+def test_requests_cancelled_before_their_turn_count_as_a_flood_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peer_module, "MAX_IN_FLIGHT", 3)
+    go = threading.Event()
+    with a_peer(lambda incoming: go.wait(PATIENCE) and {}, cap=1) as (_, wire):
+        for number in range(4):
+            wire.send({"jsonrpc": "2.0", "id": number, "method": "tools/list"})
+            if number:
+                wire.notify("notifications/cancelled", {"requestId": number})
+                wire.request(f"after {number}", "ping")  # what the cancellation leaves to do is done
+        assert wire.request("more", "tools/list")["error"]["code"] == -32603
+        go.set()
+        assert wire.receive()["id"] == 0
+
+
+def test_a_peer_that_floods_and_does_not_read_is_given_up_with_few_threads(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(peer_module, "MAX_IN_FLIGHT", 20)
+    monkeypatch.setattr(peer_module, "REFUSAL_TIMEOUT", 0.05)
+    transport, side = Deaf(), Answerer(lambda incoming: {})
+    peer = Peer(transport, side, terms("2025-11-25"))
+    before = threading.active_count()
+    for _ in range(20):
+        peer.receive(b"not json")
+    assert not side.gone.is_set()
+    peer.receive(b"not json")
+    assert side.gone.is_set() and "does not read the refusals" in caplog.text
+    assert threading.active_count() - before <= MAX_URGENT + 1
+    transport.reads.set()
+    peer.close(Deadline(PATIENCE))
+
+
+def test_a_peer_that_floods_and_reads_gets_all_of_its_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peer_module, "MAX_IN_FLIGHT", 3)
+    transport, side = Deaf(), Answerer(lambda incoming: {})
+    peer = Peer(transport, side, terms("2025-11-25"))
+    flood = Background(lambda: [peer.receive(b"not json") for _ in range(100)])
+    transport.reads.set()
+    flood.outcome()
+    peer.close(Deadline(PATIENCE))
+    assert len(transport.sent) == 100 and [str(each) for each in side.reasons] == ["closed on this side"]
+
+
+# -- what a client does not answer --------------------------------------------------------------------------------
+
+
+NOISE = [
+    '{"level": "info", "msg": "listening"}', "[INFO] started", '{"id": 1, "method": "GET"}', "[]", "[5]", "{",
+    '{"jsonrpc": "1.0", "id": 1, "method": "ping"}', '{"jsonrpc": "2.0", "id": 1}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-11-25", "2026-07-28"])
+def test_a_client_answers_no_noise(revision: str, caplog: pytest.LogCaptureFixture) -> None:
+    with a_peer(lambda incoming: {}, revision, "client") as (peer, wire):
+        for text in NOISE * 20:
+            wire.send_text(text)
+        call = Background(peer.request, "tools/list")
+        request = wire.receive()
+        assert request["method"] == "tools/list"
+        wire.answer(request["id"], {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
+        assert call.outcome()["tools"] == []
+        assert wire.silent()
+    assert [each.message.partition(":")[0] for each in caplog.records] == ["ignored what the server sent"]
+
+
+def test_a_client_refuses_a_request_that_says_so_however_malformed() -> None:
+    with a_peer(lambda incoming: {}, "2025-03-26", "client") as (_, wire):
+        for message in ({"id": 1, "method": 5}, {"id": [], "method": "ping"}):
+            wire.send({"jsonrpc": "2.0", **message})
+            assert wire.receive()["error"]["code"] == -32600
+        wire.send([5, {"log": "line"}, {"jsonrpc": "2.0", "id": 2, "method": "ping"}, []])
+        assert [each["id"] for each in wire.receive()] == [2]
+
+
+# -- batches ------------------------------------------------------------------------------------------------------
+
+
+def test_a_mixed_batch_is_answered_with_one_array() -> None:
+    with opened(a_server(), "2025-03-26") as wire:
+        wire.send(
+            [
+                {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+                {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
+                {"jsonrpc": "2.0", "id": "x", "method": "no/such"},
+                {"jsonrpc": "2.0", "id": 99, "result": {}},
+                5,
+                {"jsonrpc": "2.0", "id": 2, "method": "prompts/get", "params": {"name": "broken"}},
+            ]
+        )
+        answers = {answer["id"]: answer for answer in wire.receive()}
+        assert answers[1]["result"] == {}
+        assert [answers[key]["error"]["code"] for key in ("x", None, 2)] == [-32601, -32600, -32603]
+        assert len(answers) == 4
+        assert wire.request("end", "ping")["id"] == "end"
+        assert wire.silent()
+
+
+def test_an_empty_batch_is_one_error() -> None:
+    with opened(a_server(), "2025-03-26") as wire:
+        wire.send([])
+        answer = wire.receive()
+    assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+
+
+def test_a_batch_has_so_many_messages() -> None:
+    """Each entry that is not a message is answered: without a bound 2 MB of them took a minute, and 600 MB."""
+    with opened(a_server(), "2025-03-26") as wire:
+        wire.send([1] * MAX_BATCH)
+        assert len(wire.receive()) == MAX_BATCH
+        wire.send([1] * (MAX_BATCH + 1))
+        said = "Invalid request: a batch has at most 10,000 messages"
+        assert wire.receive()["error"] == {"code": -32600, "message": said}
+    with to_client("2025-03-26") as (client, _), pytest.raises(LocalProtocolError, match="at most 10,000 messages"):
+        client.request_batch([("ping", None)] * (MAX_BATCH + 1))
+
+
+def test_initialize_in_a_batch_is_refused() -> None:
+    server = Server("s", revisions=["2025-03-26"])
+    params = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": CLIENT_INFO}
+    with to_server(server) as wire:
+        wire.send([{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}])
+        assert [answer["error"]["code"] for answer in wire.receive()] == [-32600]
+        assert "result" in wire.request(2, "initialize", params)
+
+
+@pytest.mark.parametrize("pings", [1, 0])
+def test_a_cancelled_request_of_a_batch_has_no_answer_in_the_array(pings: int) -> None:
+    running, go = threading.Event(), threading.Event()
+
+    def answer(incoming: Incoming) -> Any:
+        running.set()
+        assert go.wait(PATIENCE)
+        return {}
+
+    with a_peer(answer, "2025-03-26") as (_, wire):
+        others = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(pings)]
+        wire.send([*others, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}])
+        assert running.wait(PATIENCE)
+        wire.notify("notifications/cancelled", {"requestId": 2})
+        if pings:
+            assert wire.receive() == [{"jsonrpc": "2.0", "id": 0, "result": {}}]
+        go.set()
+        # Where nothing is left to answer there is no array.
+        assert wire.request("end", "ping")["id"] == "end"
+        assert wire.silent()
+
+
+def test_one_answer_that_is_not_json_does_not_spoil_the_others_of_its_batch() -> None:
+    def answer(incoming: Incoming) -> Any:
+        return {"a": {1}} if incoming.id == 1 else {}
+
+    with a_peer(answer, "2025-03-26") as (_, wire):
+        wire.send([{"jsonrpc": "2.0", "id": number, "method": "tools/list"} for number in (1, 2)])
+        answers = {answer["id"]: answer for answer in wire.receive()}
+    assert answers[1]["error"]["code"] == -32603
+    assert answers[2]["result"] == {}
+
+
+@pytest.mark.parametrize("revision", WITHOUT_BATCHES)
+def test_a_batch_is_refused_where_the_revision_has_none(revision: str) -> None:
+    with opened(a_server(), revision) as wire:
+        wire.send([{"jsonrpc": "2.0", "id": 1, "method": "ping"}])
+        answer = wire.receive()
+        assert answer["error"]["code"] == -32600
+        assert answer.get("id") is None
+        assert wire.request("end", "ping")["id"] == "end"
+        assert wire.silent()
+
+
+def test_a_batch_that_we_send_gives_results_and_errors_in_order() -> None:
+    with to_client("2025-03-26", {"tools": {}}) as (client, wire):
+        call = Background(client.request_batch, [("ping", None), ("tools/list", {}), ("x/y", {"a": 1}), ("ping", None)])
+        first, second, third, fourth = wire.receive()
+        assert third == {"jsonrpc": "2.0", "id": third["id"], "method": "x/y", "params": {"a": 1}}
+        wire.send(
+            [
+                {"jsonrpc": "2.0", "id": fourth["id"], "result": [], "error": 1},
+                {"jsonrpc": "2.0", "id": third["id"], "result": {"b": 2}},
+                {"jsonrpc": "2.0", "id": second["id"], "error": {"code": -32603, "message": "no"}},
+            ]
+        )
+        wire.answer(first["id"], {})
+        one, two, three, four = call.outcome()
+    assert (one, three) == ({}, {"b": 2})
+    assert isinstance(two, ErrorResponse)
+    assert isinstance(four, RemoteProtocolError)
+
+
+def test_what_is_left_of_a_batch_is_cancelled_when_its_time_is_over() -> None:
+    with to_client("2025-03-26") as (client, wire):
+        call = Background(client.request_batch, [("ping", None), ("ping", None)], {"timeout": 0.5})
+        first, second = wire.receive()
+        wire.answer(first["id"], {})
+        assert isinstance(call.outcome(), RequestTimeout)
+        cancelled = wire.receive()
+        assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", second["id"])
+        assert wire.silent()
+
+
+def test_a_batch_can_be_given_up() -> None:
+    give_up = Cancel()
+    with to_client("2025-03-26") as (client, wire):
+        call = Background(client.request_batch, [("ping", None), ("ping", None)], {"cancel": give_up})
+        ids = [request["id"] for request in wire.receive()]
+        give_up("enough")
+        assert isinstance(call.outcome(), RequestCancelled)
+        assert [wire.receive()["params"] for _ in ids] == [{"requestId": each, "reason": "enough"} for each in ids]
+
+
+@pytest.mark.parametrize("calls", [[], [("ping", None), ("initialize", {})]])
+def test_a_batch_that_must_not_be_is_not_sent(calls: Any) -> None:
+    with to_client("2025-03-26") as (client, wire):
+        with pytest.raises(LocalProtocolError):
+            client.request_batch(calls)
+        assert wire.silent()
+
+
+# -- what goes out ------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_sent_for_a_request_that_is_not_json() -> None:
+    with to_client() as (client, wire):
+        with pytest.raises(LocalProtocolError):
+            client.request("x/y", {"a": {1}})
+        assert wire.request("end", "ping")["id"] == "end"
+        assert wire.silent()
+
+
+def test_meta_of_the_caller_travels_beside_the_token() -> None:
+    with to_client() as (client, wire):
+        options: Any = {"meta": {"com.example/a": 1}, "on_progress": lambda *report: None}
+        call = Background(client.request, "x/y", {"_meta": {"b": 2}}, options)
+        request = wire.receive()
+        assert request["params"]["_meta"] == {"com.example/a": 1, "b": 2, "progressToken": request["id"]}
+        wire.answer(request["id"], {})
+        call.outcome()
+
+
+@pytest.mark.parametrize("key", ["progressToken", "io.modelcontextprotocol/x", "-"])
+def test_meta_that_is_not_the_callers_to_set_is_refused_and_nothing_is_sent(key: str) -> None:
+    with to_client() as (client, wire):
+        with pytest.raises(LocalProtocolError):
+            client.request("x/y", None, {"meta": {key: 1}})
+        assert wire.silent()
+
+
+def test_two_conversations_number_their_requests_each_for_itself() -> None:
+    """The id that the server uses for its question may be the id of the request that it serves."""
+    with to_client(roots=[]) as (client, wire):
+        call = Background(client.ping)
+        request_id = wire.receive()["id"]
+        assert wire.request(request_id, "roots/list") == {"jsonrpc": "2.0", "id": request_id, "result": {"roots": []}}
+        wire.answer(request_id, {})
+        assert call.outcome() is None
+
+
+def test_what_carries_an_answer_is_let_go_though_the_error_in_it_is_kept() -> None:
+    let_go: list[bool] = []
+
+    class Carrier(Deaf):
+        def exchange(self, message: Any, inbox: Any, deadline: Any) -> Iterator[Any]:
+            try:
+                yield {"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32603, "message": "no"}}
+            finally:
+                let_go.append(True)
+
+    peer = Peer(Carrier(), Answerer(lambda incoming: {}), terms("2025-11-25"))
+    peer.start()
+    with pytest.raises(ErrorResponse) as kept:
+        peer.request("ping", None, {})
+    assert let_go == [True] and kept.value.__traceback__ is not None
+    peer.close(Deadline(PATIENCE))
+
+
+# -- endings ------------------------------------------------------------------------------------------------------
+
+
+class Ends(Deaf):
+    """A transport whose exchange raises, before anything is written or after."""
+
+    def __init__(self, problem: BaseException, *, written: bool) -> None:
+        super().__init__()
+        self.reads.set()
+        self._problem, self._written = problem, written
+
+    def exchange(self, message: Any, inbox: Any, deadline: Any) -> Iterator[Any]:
+        inbox.sent = self._written
+        raise self._problem
+        yield
+
+
+@pytest.mark.parametrize("problem", [LocalProtocolError("no"), RequestTimeout("slow"), KeyboardInterrupt()])
+def test_a_request_that_was_never_sent_is_not_cancelled(problem: BaseException) -> None:
+    transport = Ends(problem, written=False)
+    peer = Peer(transport, Answerer(lambda incoming: {}), terms("2025-11-25"))
+    with pytest.raises(type(problem)):
+        peer.request("x/y")
+    assert transport.sent == []
+    peer.close(Deadline(PATIENCE))
+
+
+def test_an_interrupt_leaves_no_request_behind(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    transport = Ends(KeyboardInterrupt(), written=True)
+    peer = Peer(transport, Answerer(lambda incoming: {}), terms("2025-11-25"))
+    with pytest.raises(KeyboardInterrupt):
+        peer.request("x/y")
+    assert [message["method"] for message in transport.sent] == ["notifications/cancelled"]
+    peer.receive(b'{"jsonrpc": "2.0", "id": 1, "result": {}}')
+    assert "which nothing waits for" in caplog.text
+    peer.close(Deadline(PATIENCE))
+
+
+# -- streams ------------------------------------------------------------------------------------------------------
+
+
+CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+
+
+def a_stream() -> tuple[PendingRequest, PendingStream, list[str]]:
+    """A stream of a pending request, and a list that says when what arrives was closed."""
+    rows, ends = list[PendingRequest](), list[str]()
+
+    def exchange(message: Any, row: PendingRequest, deadline: Deadline) -> Iterator[Any]:
+        rows.append(row)
+
+        def arriving() -> Iterator[Any]:
+            try:
+                yield from row.until(deadline)
+            finally:
+                ends.append("closed")
+
+        return arriving()
+
+    transport = SimpleNamespace(exchange=exchange)
+    peer: Any = SimpleNamespace(transport=transport, begin=lambda *request: {}, abandon=lambda *request: None)
+    stream = PendingStream(peer, "subscriptions/listen", None, Deadline(PATIENCE))
+    return rows[0], stream, ends
+
+
+def test_a_stream_is_closed_while_another_thread_waits_for_its_next_message() -> None:
+    # Many times, for it is about the middle of a step: closing a generator there can crash the interpreter.
+    for number in range(500):
+        row, stream, _ = a_stream()
+        reading = Background(list, stream)
+        for _ in range(number % 7):
+            row.put(CHANGED)
+        stream.close("no longer wanted")
+        assert isinstance(reading.outcome(), RequestCancelled)
+
+
+def test_a_stream_that_nobody_reads_is_closed_with_what_arrives() -> None:
+    row, stream, ends = a_stream()
+    messages = iter(stream)
+    row.put(CHANGED)
+    assert next(messages) == CHANGED
+    at_once(*(partial(stream.close, "no longer wanted") for _ in range(3)))
+    assert ends == ["closed"]
+    with pytest.raises(RequestCancelled):
+        next(messages)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"jsonrpc": "2.0", "id": 99, "result": 5},
+        {"jsonrpc": "2.0", "method": "notifications/progress", "params": []},
+        {"jsonrpc": "2.0", "error": {"code": 1, "message": "x" * 10_000}},
+    ],
+)
+def test_a_peer_can_cause_one_warning_of_a_kind_and_the_others_are_counted(
+    message: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "mcp_ref.connection.connection")
+    with opened(Server("s"), "2025-11-25") as wire:
+        for _ in range(20):
+            wire.send(message)
+        assert wire.request("end", "ping")["id"] == "end"
+    said = [each for each in caplog.records if "malformed" in each.message or "could not read" in each.message]
+    assert [each.levelname for each in said] == ["WARNING"] + ["DEBUG"] * 19
+    assert "(number 20)" in caplog.text
+    assert max(map(len, caplog.messages)) < 500

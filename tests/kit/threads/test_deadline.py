@@ -1,0 +1,307 @@
+"""basic/lifecycle#timeouts: when a call ends without an answer, and what moves that moment."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, Context, RequestTimeout, Server
+from mcp_ref.client import session as rounds_module
+from mcp_ref.connection import connection as peer_module
+from mcp_ref.connection.connection import Peer
+from mcp_ref.kit.threads import deadline as deadline_module
+from mcp_ref.kit.threads.deadline import Clock, Deadline, has_ended
+from mcp_ref.revisions import REVISIONS
+from tests.eras import MODERN, open_client
+from tests.peers import Answerer, Deaf, terms
+from tests.support.wire import PATIENCE, Background, opened, to_client
+
+
+class Time:
+    """A clock that goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    fake = Time()
+    for module in (deadline_module, peer_module, rounds_module):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=fake))
+    return fake
+
+
+FORM: Any = {"type": "object", "properties": {}}
+
+
+# -- Deadline -----------------------------------------------------------------------------------------------------
+
+
+def test_a_deadline_passes() -> None:
+    time = Time()
+    deadline = Deadline(5, clock=time)
+    assert deadline.left() == 5
+    time.now += 4
+    assert deadline.check("waiting") == 1
+    time.now += 2
+    assert deadline.left() == 0
+    with pytest.raises(RequestTimeout, match="timed out after 5 s waiting"):
+        deadline.check("waiting")
+
+
+def test_what_has_passed_is_told_in_milliseconds_at_most() -> None:
+    time = Time()
+    deadline = Deadline(2.99986, clock=time)
+    time.now += 3
+    with pytest.raises(RequestTimeout, match="timed out after 3 s waiting"):
+        deadline.check("waiting")
+
+
+def test_a_deadline_that_is_lifted_never_passes_and_is_not_set_again() -> None:
+    time = Time()
+    deadline = Deadline(5, maximum=60, clock=time)
+    deadline.lift()
+    deadline.extend()
+    time.now += 1e9
+    assert deadline.check("waiting") is None
+
+
+def test_progress_starts_the_timeout_again_up_to_the_maximum() -> None:
+    time = Time()
+    deadline = Deadline(10, 25, clock=time)
+    time.now += 8
+    deadline.extend()
+    assert deadline.left() == 10
+    time.now += 9
+    deadline.extend()
+    assert deadline.left() == 8
+    time.now += 8
+    deadline.extend()
+    assert deadline.left() == 0
+
+
+def test_without_a_maximum_progress_extends_nothing() -> None:
+    time = Time()
+    deadline = Deadline(10, clock=time)
+    time.now += 8
+    deadline.extend()
+    assert deadline.left() == 2
+
+
+# -- Clock --------------------------------------------------------------------------------------------------------
+
+
+def test_a_paused_clock_stands_still_and_goes_on_where_it_stood(time: Time) -> None:
+    clock = Clock(300)
+    start = clock()
+    clock.__enter__()
+    clock.__enter__()
+    time.now += 50
+    assert clock() == start
+    clock.__exit__()
+    time.now += 50
+    assert clock() == start, "the outer pause is still open"
+    clock.__exit__()
+    assert clock() == start
+    time.now += 1
+    assert clock() == start + 1
+
+
+def test_a_pause_counts_up_to_its_limit(time: Time) -> None:
+    clock = Clock(300)
+    start = clock()
+    clock.__enter__()
+    time.now += 310
+    assert clock() == start + 10
+    clock.__exit__()
+    assert clock() == start + 10
+
+
+# -- calls --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_call_whose_time_is_over_is_cancelled_and_raises(revision: str) -> None:
+    with open_client(revision) as (client, wire):
+        call = Background(client.request, "x/y", None, {"timeout": 0.5})
+        request_id = wire.receive()["id"]
+        problem = call.outcome()
+        assert isinstance(problem, RequestTimeout)
+        assert isinstance(problem, TimeoutError)
+        cancelled = wire.receive()
+        assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", request_id)
+        wire.answer(request_id, {})
+        after = Background(client.request, "x/y")
+        wire.answer(wire.receive()["id"], {"after": 1})
+        assert after.outcome() == {"after": 1}
+
+
+def test_every_call_has_a_timeout_unless_it_says_none() -> None:
+    with to_client(timeout=0.5) as (client, wire):
+        assert isinstance(Background(client.ping).outcome(), RequestTimeout)
+        assert [wire.receive()["method"] for _ in range(2)] == ["ping", "notifications/cancelled"]
+        patient = Background(client.ping, timeout=None)
+        wire.answer(wire.receive()["id"], {})
+        assert patient.outcome() is None
+
+
+def test_the_default_timeout_is_a_minute_and_ten_seconds_for_the_opening() -> None:
+    defaults = {name: each.default for name, each in inspect.signature(Client).parameters.items()}
+    assert (defaults["timeout"], defaults["connect_timeout"]) == (60, 10)
+    assert inspect.signature(Server).parameters["question_timeout"].default == 300
+
+
+def test_a_servers_question_has_a_timeout() -> None:
+    server = Server("s", question_timeout=0.5)
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        try:
+            ctx.roots()
+        except RequestTimeout:
+            return "too late"
+        return "in time"
+
+    with opened(server, "2025-11-25", {"roots": {}}) as wire:
+        wire.call(1, "ask")
+        assert [wire.receive()["method"] for _ in range(2)] == ["roots/list", "notifications/cancelled"]
+        assert wire.receive()["result"]["content"][0]["text"] == "too late"
+
+
+def test_progress_extends_a_call_up_to_its_maximum(time: Time) -> None:
+    """Each report of the reply comes nine seconds after the one before."""
+
+    class Reporting(Deaf):
+        def exchange(self, message: Any, inbox: Any, deadline: Deadline) -> Iterator[dict[str, Any]]:
+            while True:
+                time.now += 9
+                deadline.check("waiting")
+                yield {"method": "notifications/progress", "params": {"progress": time.now}}
+
+    seen: list[float] = []
+    peer = Peer(Reporting(), Answerer(lambda incoming: {}), terms("2025-11-25"))
+    with pytest.raises(RequestTimeout):
+        peer.request(
+            "x/y", None, {"timeout": 10, "max_timeout": 25, "on_progress": lambda *report: seen.append(report[0])}
+        )
+    assert seen == [1009, 1018]
+    peer.close(Deadline(PATIENCE))
+
+
+def test_reports_that_wait_for_a_slow_callback_do_not_hold_up_the_time_limit(time: Time) -> None:
+    all_here, seen = threading.Event(), list[float]()
+
+    def slow(progress: float, *more: Any) -> None:
+        assert all_here.wait(PATIENCE)
+        seen.append(progress)
+        time.now += 4
+
+    with to_client() as (client, wire):
+        call = Background(client.ping, timeout=5, on_progress=slow)
+        request_id = wire.receive()["id"]
+        for number in range(1, 9):
+            wire.notify("notifications/progress", {"progressToken": request_id, "progress": number})
+        all_here.set()
+        assert isinstance(call.outcome(), RequestTimeout)
+    assert seen == [1, 2]
+
+
+def test_a_maximum_asks_for_progress() -> None:
+    with to_client() as (client, wire):
+        call = Background(client.ping, max_timeout=100)
+        request = wire.receive()
+        assert "progressToken" in request["params"]["_meta"]
+        wire.answer(request["id"], {})
+        call.outcome()
+
+
+def test_time_stands_still_while_the_client_answers_a_question(time: Time) -> None:
+    asked, go, reported = threading.Event(), threading.Event(), threading.Event()
+
+    def elicit(message: str, schema: Any) -> Any:
+        asked.set()
+        assert go.wait(PATIENCE)
+        return {}
+
+    with to_client(elicit=elicit) as (client, wire):
+        call = Background(client.ping, timeout=3, on_progress=lambda *report: reported.set())
+        request_id = wire.receive()["id"]
+        params = {"message": "?", "requestedSchema": FORM}
+        wire.send({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
+        assert asked.wait(PATIENCE)
+        time.now += 100
+        # Makes the caller look at the clock while the user thinks.
+        wire.notify("notifications/progress", {"progressToken": request_id, "progress": 1})
+        assert reported.wait(PATIENCE)
+        go.set()
+        assert wire.receive()["id"] == "q"
+        wire.answer(request_id, {})
+        assert call.outcome() is None
+
+
+def test_time_stands_still_while_the_user_gives_what_the_server_needs_first(time: Time) -> None:
+    """The stateless era: the question is a result, and its answer goes with another request of the same call."""
+
+    def elicit(message: str, schema: Any) -> Any:
+        time.now += 100
+        return {}
+
+    question = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": FORM}}
+    with open_client(MODERN, {"tools": {}}, elicit=elicit) as (client, wire):
+        call = Background(client.call_tool, "t", timeout=3)
+        wire.answer(wire.receive()["id"], {"resultType": "input_required", "inputRequests": {"a": question}})
+        again = wire.receive()
+        assert again["params"]["inputResponses"] == {"a": {"action": "accept", "content": {}}}
+        wire.answer(again["id"], {"content": []})
+        assert call.outcome()["content"] == []
+
+
+def test_the_rounds_of_a_call_share_its_time(time: Time) -> None:
+    question = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": FORM}}
+    with open_client(MODERN, {"tools": {}}, elicit=lambda message, schema: {}) as (client, wire):
+        call = Background(client.call_tool, "t", timeout=3)
+        asked = wire.receive()["id"]
+        time.now += 2
+        wire.answer(asked, {"resultType": "input_required", "inputRequests": {"a": question}})
+        again = wire.receive()["id"]
+        time.now += 2
+        # Makes the caller look at the clock.
+        wire.answer(again, {"resultType": "input_required", "inputRequests": {"a": question}})
+        assert isinstance(call.outcome(), RequestTimeout)
+
+
+# -- threads ------------------------------------------------------------------------------------------------------
+
+
+def test_a_thread_whose_start_was_interrupted_is_waited_for() -> None:
+    begins, over = threading.Event(), threading.Event()
+
+    class Interrupted(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            raise KeyboardInterrupt
+
+    thread: Any = threading.Thread(target=over.wait)
+    bootstrap, thread._started = thread._bootstrap, Interrupted()
+    thread._bootstrap = lambda: (begins.wait(), bootstrap())
+    with pytest.raises(KeyboardInterrupt):
+        thread.start()
+    assert not has_ended(thread, Deadline(0.01))
+    begins.set()
+    assert not has_ended(thread, Deadline(0.01))
+    over.set()
+    assert has_ended(thread, Deadline(PATIENCE))
+    assert not thread.is_alive()
+
+
+def test_a_thread_that_was_never_started_and_the_own_one_are_not_waited_for() -> None:
+    assert has_ended(threading.Thread(), Deadline(None))
+    assert has_ended(threading.current_thread(), Deadline(None))

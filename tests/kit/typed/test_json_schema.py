@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from mcp_ref.errors import RequestTimeout
+from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref.kit.typed import json_schema
+from mcp_ref.kit.typed.json_schema import DIALECTS, SchemaRefused, prepare
+from tests.slow import slow_but
+
+
+def problems(schema: Any, instance: Any) -> list[str]:
+    return prepare(schema, what="the schema").problems(instance)
+
+
+def refusal(schema: Any) -> str:
+    with pytest.raises(SchemaRefused) as caught:
+        prepare(schema, what="the inputSchema of tool 'x'")
+    return str(caught.value)
+
+
+def nested(depth: int, keyword: str = "not") -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    for _ in range(depth):
+        schema = {keyword: schema}
+    return schema
+
+
+def test_importing_the_module_does_not_import_the_library() -> None:
+    code = "import sys, mcp_ref.kit.typed.json_schema; sys.exit('jsonschema' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=30, check=False).returncode == 0
+
+
+# -- dialects
+
+
+def test_without_a_dialect_a_schema_is_read_as_2020_12() -> None:
+    assert problems({"prefixItems": [{"type": "string"}]}, [5]) == ["[0]: 5 is not of type 'string'"]
+    assert (
+        problems({"$schema": "http://json-schema.org/draft-07/schema#", "prefixItems": [{"type": "string"}]}, [5]) == []
+    )
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("end", ["", "#"])
+def test_each_dialect_works_when_it_is_declared(dialect: str, end: str) -> None:
+    schema = {"$schema": dialect + end, "type": "object", "properties": {"a": {"type": "integer"}}}
+    assert problems(schema, {"a": 1}) == []
+    assert problems(schema, {"a": "1"}) == ["a: '1' is not of type 'integer'"]
+
+
+@pytest.mark.parametrize("dialect", ["urn:nothing", "http://json-schema.org/draft-03/schema#", "", 7, None])
+def test_a_dialect_that_is_not_supported_is_refused_with_those_that_are(dialect: Any) -> None:
+    text = refusal({"$schema": dialect})
+    assert text.startswith("the inputSchema of tool 'x' has the dialect ")
+    assert "not supported" in text and "draft/2020-12" in text
+
+
+def test_one_schema_has_one_dialect() -> None:
+    other = {"$id": "urn:a", "$schema": "http://json-schema.org/draft-07/schema#"}
+    assert "mixes two dialects" in refusal({"$defs": {"a": other}})
+    same = {"$id": "urn:a", "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "string"}
+    assert problems({"$ref": "urn:a", "$defs": {"a": same}}, 5) == ["5 is not of type 'string'"]
+
+
+# -- validity
+
+
+@pytest.mark.parametrize("schema", [None, [], "{}", 5])
+def test_a_schema_is_an_object_or_a_boolean(schema: Any) -> None:
+    assert "must be a JSON object, true or false" in refusal(schema)
+
+
+def test_true_accepts_and_false_refuses_everything() -> None:
+    assert problems(True, 5) == []
+    assert problems(False, 5) == ["False schema does not allow 5"]
+
+
+@pytest.mark.parametrize("schema", [{"type": "objekt"}, {"required": "a"}, {"properties": {"a": 5}}, {"minLength": -1}])
+def test_a_schema_that_is_not_valid_in_its_dialect_is_refused(schema: Any) -> None:
+    assert "is not valid in its dialect https://json-schema.org/draft/2020-12/schema" in refusal(schema)
+
+
+@pytest.mark.parametrize("value", [{1, 2}, float("nan"), object()])
+def test_what_is_not_json_is_refused(value: Any) -> None:
+    assert "is not JSON" in refusal({"const": value})
+
+
+def test_the_schema_is_kept_as_it_was_given_and_later_changes_do_not_reach_it() -> None:
+    schema = {"$schema": next(iter(DIALECTS)), "unevaluatedProperties": False, "properties": {"a": {"type": "string"}}}
+    validator = prepare(schema, what="it")
+    assert validator.schema == schema and list(validator.schema) == list(schema)
+    schema["properties"] = {}
+    assert validator.problems({"a": "x"}) == []
+
+
+# -- references
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#/$defs/t", "$defs": {"t": {"type": "string"}}},
+        {"$ref": "#t", "$defs": {"t": {"$anchor": "t", "type": "string"}}},
+        {"$id": "https://example.com/a/b", "$ref": "c", "$defs": {"t": {"$id": "c", "type": "string"}}},
+        {"$ref": "#/$defs/a/$defs/b", "$defs": {"a": {"$defs": {"b": {"type": "string"}}}}},
+    ],
+)
+def test_references_inside_the_schema_are_followed(schema: Any) -> None:
+    assert problems(schema, 5) == ["5 is not of type 'string'"]
+
+
+def test_a_reference_to_the_metaschema_of_a_known_dialect_needs_no_network() -> None:
+    assert problems({"$ref": "https://json-schema.org/draft/2020-12/schema"}, {"minLength": -1}) != []
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["https://example.com/s", "file:///etc/passwd", "other.json", "#/$defs/none", "#none", "http://[x", "#/type/0"],
+)
+def test_a_reference_out_of_the_schema_is_refused_and_nothing_is_fetched(
+    reference: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("the network was asked")
+
+    monkeypatch.setattr("urllib.request.urlopen", forbidden)
+    assert f"refers to {reference!r}" in refusal({"type": "string", "allOf": [{"$ref": reference}]})
+    # also where only another reference leads to it
+    hidden = {"$ref": "#/x-own/a", "x-own": {"a": {"$ref": reference}}}
+    assert "refers to" in refusal(hidden)
+
+
+def test_what_only_looks_like_a_reference_is_data() -> None:
+    assert problems({"const": {"$ref": "https://example.com"}}, {"$ref": "https://example.com"}) == []
+    assert problems({"properties": {"$ref": {"type": "string"}}}, {"$ref": 5}) == ["$ref: 5 is not of type 'string'"]
+
+
+def test_recursive_schemas_work() -> None:
+    schema = {"type": "object", "properties": {"child": {"$ref": "#"}}}
+    assert problems(schema, {"child": {"child": 5}}) == ["child.child: 5 is not of type 'object'"]
+
+
+# -- bounds
+
+
+def test_depth_parts_and_text_are_bounded() -> None:
+    assert problems(nested(63), 1) is not None
+    assert "more than 64 levels deep" in refusal(nested(65))
+    assert "more than 10000 parts" in refusal({"enum": [[]] * 10_001})
+    assert "is longer than" in refusal({"description": "x" * (1 << 20)})
+
+
+def test_a_schema_that_holds_itself_or_is_very_deep_is_refused_and_does_not_crash() -> None:
+    schema: dict[str, Any] = {}
+    schema["not"] = schema
+    assert "levels deep" in refusal(schema)
+    assert "levels deep" in refusal(nested(100_000))
+
+
+@pytest.mark.parametrize("pattern", ["(", r"\p{L}", "a" * 1001])
+def test_a_pattern_compiles_and_is_not_too_long(pattern: str) -> None:
+    assert "is not valid in its dialect" in refusal({"properties": {"a": {"pattern": pattern}}})
+    assert problems({"const": {"pattern": pattern}}, {"pattern": pattern}) == []
+
+
+@pytest.mark.parametrize("first", [{}, {"unevaluatedProperties": False}])
+def test_a_small_schema_that_means_exponential_work_is_given_up(
+    first: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_schema, "MAX_WORK", 50_000)
+    definitions: dict[str, Any] = {f"a{i}": {"allOf": [{"$ref": f"#/$defs/a{i + 1}"}] * 2} for i in range(40)}
+    schema = first | {"$schema": next(iter(DIALECTS)), "$ref": "#/$defs/a0", "$defs": definitions | {"a40": {}}}
+    assert problems(schema, {"a": 1}) == ["needs more than 50000 steps to be checked"]
+
+
+OBJECTS = [{"a": [number, {"b": str(number)}]} for number in range(8_000)]
+HOSTILE: dict[str, tuple[Any, Any]] = {
+    "allOf by items": ({"items": {"allOf": [{"type": "object"}] * 500}}, OBJECTS),
+    "problems that quote the whole value": ({"anyOf": [{"type": "string"}] * 1_000}, [OBJECTS]),
+    "enum by items": ({"items": {"enum": list(range(9_000))}}, list(range(9_000)) * 9),
+    "patterns by names": (
+        {"items": {"patternProperties": {f"x{number}$": {} for number in range(1_000)}}},
+        [{f"n{number}": 1 for number in range(100)}] * 2_000,
+    ),
+    "unevaluatedItems": ({"contains": {"const": 7}, "unevaluatedItems": {"type": "integer"}}, list(range(40_000))),
+    "nested unevaluatedProperties": (
+        nested(20, "unevaluatedProperties") | {"allOf": [nested(20, "unevaluatedProperties")] * 20},
+        functools.reduce(lambda inner, _: {"a": inner, "b": inner}, range(16), {}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", slow_but(["enum by items"], HOSTILE))
+def test_a_check_ends_by_its_deadline_and_by_the_work_that_it_may_do(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema, value = HOSTILE[name]
+    prepared = prepare(schema, what="the schema")
+    began = time.thread_time()
+    try:
+        found = prepared.problems(value, Deadline(0.2))
+    except RequestTimeout as problem:
+        assert "checking a value" in str(problem)
+    else:
+        assert found == [f"needs more than {json_schema.MAX_WORK} steps to be checked"]
+    assert time.thread_time() - began < 3
+    monkeypatch.setattr(json_schema, "MAX_WORK", 20_000)
+    assert prepared.problems(value) == ["needs more than 20000 steps to be checked"]
+
+
+def test_each_check_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_schema, "MAX_WORK", -1)
+    schema = {"$defs": {"a": {"$dynamicAnchor": "a", "type": "string"}}, "$ref": "#a"}
+    for each in (schema, {"unevaluatedProperties": False}, {"type": "string"}):
+        assert problems(each, "") == ["needs more than -1 steps to be checked"]
+
+
+@pytest.mark.slow
+def test_many_items_are_unique_or_not_by_one_look_at_each() -> None:
+    began = time.thread_time()
+    assert problems({"uniqueItems": True}, OBJECTS) == []
+    assert problems({"uniqueItems": True}, [*OBJECTS, OBJECTS[0]]) == ["has non-unique elements"]
+    colliding = [number * (2**61 - 1) for number in range(20_000)]
+    assert (
+        problems(
+            {"uniqueItems": True}, [*colliding, *([-1 - (n >> bit & 1) for bit in range(14)] for n in range(9_000))]
+        )
+        == []
+    )
+    assert time.thread_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("items", "unique"),
+    [
+        ([1, 1.0], False), ([0, -0.0], False), ([1, True], True), ([0, False], True), ([1, "1"], True),
+        ([None, "None", False, 0, "", [], {}], True), ([1.5, 1.5], False), ([1e300, int(1e300)], False),
+        ([{"a": 1, "b": [2]}, {"b": [2.0], "a": 1}], False), ([[1], [True]], True), ([["a", "b"], ["b", "a"]], True),
+        ([[False, "1"], 1], True), ([{}, {"a": None}], True),
+    ],
+)  # fmt: skip
+def test_items_are_equal_as_json_schema_says(items: list[Any], unique: bool) -> None:
+    assert (problems({"uniqueItems": True}, items) == []) is unique
+    assert problems({"uniqueItems": False}, items) == []
+
+
+def test_a_value_nested_too_deeply_is_a_problem_not_a_crash() -> None:
+    value: list[Any] = []
+    for _ in range(5000):
+        value = [value]
+    assert problems({"items": {"$ref": "#"}}, value) == ["nested too deeply to be checked"]
+
+
+def test_a_schema_that_leads_in_a_circle_is_a_problem_not_a_crash() -> None:
+    assert problems({"$ref": "#"}, 5) == ["nested too deeply to be checked"]
+
+
+def test_a_reference_into_data_never_lets_a_value_pass_unchecked() -> None:
+    assert problems({"$ref": "#/enum/0", "enum": [{"type": 5}]}, 1)[0].startswith("cannot be checked")
+
+
+def test_problems_are_bounded_in_number_and_length() -> None:
+    found = problems({"items": {"type": "string"}}, list(range(100)))
+    assert len(found) == 10
+    assert len(problems({"type": "string"}, ["x"] * 10_000)[0]) < 400
+
+
+# -- formats
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", ["date-time", "time", "uri", "email", "ipv4", "regex", "shoe-size"])
+def test_a_format_is_an_annotation(name: str, dialect: str) -> None:
+    # A date and time without a zone, as many a library writes it, is one of these.
+    assert problems({"$schema": dialect, "type": "string", "format": name}, "2025-11-25T10:15:00 (") == []
+    assert problems({"$schema": dialect, "type": "string", "format": name}, 5) == ["5 is not of type 'string'"]
+
+
+# -- multipleOf
+
+
+@pytest.mark.parametrize(
+    ("divisor", "value", "fits"),
+    [
+        (0.01, 19.99, True), (0.01, 0.07, True), (0.01, 4.35, True), (0.1, 0.3, True), (1e-9, 0.123456789, True),
+        (0.01, 4.355, False), (0.01, 0.1 + 0.2, False), (0.1, -0.3, True), (0.1, 0, True), (0.5, 3, True),
+        (2, 3, False), (2, 3.0, False), (2, 4.0, True), (3, 10**4000, False), (3, 3 * 10**4000, True),
+        (0.3, 3 * 10**4000, True), (1e-308, 1e308, True), (3e-308, 1e308, False), (5e-324, 1.7e308, True),
+        (1e308, 5e-324, False), (7, "7.5", True), (2, True, True), (float("1e-300"), float("1e-400"), True),
+    ],
+)  # fmt: skip
+def test_a_multiple_is_one_of_decimal_fractions_and_takes_no_time(divisor: float, value: Any, fits: bool) -> None:
+    began = time.thread_time()
+    assert (problems({"multipleOf": divisor}, value) == []) is fits
+    assert time.thread_time() - began < 1
+
+
+def test_a_number_that_is_not_one_of_json_is_a_problem_of_multiples_not_a_crash() -> None:
+    assert "cannot be checked" in problems({"multipleOf": 0.1}, float("inf"))[0]
+    assert "is not valid in its dialect" in refusal({"multipleOf": float("1e-400")})
+
+
+# -- problems
+
+
+def test_problems_name_the_path() -> None:
+    schema = {"properties": {"a": {"items": {"required": ["b"]}}}, "additionalProperties": False}
+    assert problems(schema, {"a": [{}], "z": 1}) == [
+        "a[0]: 'b' is a required property",
+        "Additional properties are not allowed ('z' was unexpected)",
+    ]

@@ -1,0 +1,631 @@
+"""The exercises of `mcp-ref learn`: each fails until it is solved, and wrong solutions fail for their reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_ref.lab.cli import main
+from mcp_ref.lab.cli.learn import EXERCISES, PROGRESS, Exercise
+from mcp_ref.lab.testing import scripted_peer
+from mcp_ref.lab.testing.scripted_http import partner_for
+from mcp_ref.lab.testing.scripted_peer import Partner, Verdict, difference
+from tests import test_spec_notes
+from tests.features.conftest import until
+from tests.lab.cli.programs import PROGRAMS, Program
+from tests.slow import slow_but
+from tests.test_where import PROHIBITIONS
+
+ROOT = Path(__file__).parent.parent.parent.parent
+Capture = pytest.CaptureFixture[str]
+NUMBERS = sorted(int(path.name[:2]) for path in EXERCISES.glob("[0-9][0-9]_*.py"))
+PATIENT = 20.0
+"""Seconds for an answer, where the machine may be busy, and the answer will come."""
+BRIEF = 0.4
+"""Where no answer will come, and only the first message is waited for, which has a time limit of its own."""
+
+Reason = tuple[str, str]
+"""The words of the goal that is missed, and the sentence that is printed, without its revision."""
+
+UNSOLVED: dict[int, Reason] = {
+    1: ("still tells the clerk, on stderr", "basic/transports#stdio.4"),
+    2: ("answers with the id as it came, a string or a number", "basic/index#result-responses.1"),
+    3: ("does not answer a notification, known or unknown", "basic/index#notifications.1"),
+    4: ("answers a method that it does not know with -32601, and goes on", ""),
+    5: ("answers with the version that was asked for, if it knows it", "basic/lifecycle#version-negotiation.3"),
+    6: ("", "server/utilities/logging#capabilities.1"),
+    7: ("a tool that fails is a result with isError, for the model", ""),
+    8: ("in 2025-11-25, arguments that do not fit are a result with isError", "server/tools#security-considerations.2"),
+    9: ("answers a cursor that it has not given out with -32602", "server/utilities/pagination#error-handling.1"),
+    10: ("says that it is ready, before it asks for anything", "basic/lifecycle#initialization.10"),
+    11: ("each city has its own weather, whichever answer comes first", ""),
+    12: ("reports three steps, with the token that was given", "basic/utilities/progress#behavior-requirements.2"),
+    13: ("stops a call that was cancelled at once, and says nothing of it, then or later",
+         "basic/utilities/cancellation#behavior-requirements.9"),
+    14: ("asks nothing of a client without roots; the call fails, and says why", "basic/lifecycle#operation.3"),
+    15: ("takes a notification with 202 and an empty body", "basic/transports#sending-messages-to-the-server.5"),
+    16: ("refuses every other page with 403", "basic/transports#security-warning.2"),
+    17: ("opens a new session after a 404, without the old id", "basic/transports#session-management.8"),
+    18: ("says with each request what it is, in _meta and in the headers",
+         "basic/transports/streamable-http#client-behavior.3"),
+    19: ("refuses a state that was changed, or made up", "basic/patterns/mrtr#server-requirements-basic-workflow.8"),
+    20: ("says any words again as they came", ""),
+}  # fmt: skip
+"""Why an exercise fails as it is handed out."""
+
+BY_HEART = {
+    1: "adds up",
+    4: "still says what it is told",
+    6: "tells how hot it is",
+    7: "divides",
+    8: "answers a call that fits",
+    9: "no cursor is the first page",
+    10: "asks for the tools, and answers a ping meanwhile",
+    11: "both calls are under way before one is answered",
+    14: "asks a client that has declared roots, and uses the answer",
+    15: "answers GET with 405, or with an event stream",
+    17: "opens a session, and names it with each request",
+    19: "books with the state that it gave out",
+}
+"""The goal that a program misses which says again what our solution has said; otherwise that of `UNSOLVED`."""
+
+BRIEFLY = {4: BRIEF, 11: 1.0, 13: BRIEF}
+"""Where a program says nothing and should answer, and how long that is waited for."""
+
+SAMPLE = {1, 4, 10, 15, 17, 20}
+MARKED = {3, 4, 9, 14, 15, 19}
+"""Those whose other programs are tried by default."""
+
+# What our solution has said comes again, in its order; with the id of the request, unless the exercise is about that.
+CANNED = {
+    "client": """
+        import json, sys
+        SAID = {said}
+        for line in sys.stdin:
+            asked = json.loads(line)
+            while "id" in asked and "method" in asked and SAID:
+                said = json.loads(SAID.pop(0))
+                if "id" in said and {with_its_id}:
+                    said["id"] = asked["id"]
+                print(json.dumps(said), flush=True)
+                if "id" in said:
+                    break
+    """,
+    "server": """
+        import subprocess, sys
+        server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for said in {said}:
+            print(said, file=server.stdin, flush=True)
+        print({printed})
+        server.stdin.close()
+        server.wait()
+    """,
+    "http-client": """
+        import json, sys
+        from http.server import BaseHTTPRequestHandler, HTTPServer
+        SAID = {said}
+        class Endpoint(BaseHTTPRequestHandler):
+            def do_POST(self):
+                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or "{}")
+                status, said = SAID.pop(0)
+                if said and {with_its_id}:
+                    said["id"] = asked.get("id")
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.end_headers()
+                self.wfile.write(json.dumps(said).encode() if said else b"")
+            do_GET = do_POST
+        HTTPServer(("127.0.0.1", int(sys.argv[1])), Endpoint).serve_forever()
+    """,
+    "http-server": """
+        import json, sys, urllib.request
+        for headers, said in {said}:
+            try:
+                urllib.request.urlopen(urllib.request.Request(sys.argv[1], json.dumps(said).encode(), headers))
+            except urllib.request.HTTPError:
+                pass
+        print({printed})
+    """,
+}
+CANNED["socket"] = CANNED["client"].replace(
+    "SAID = ",
+    """import socket
+        door = socket.socket(socket.AF_UNIX)
+        door.bind(sys.argv[1])
+        door.listen()
+        near = door.accept()[0]
+        sys.stdin, sys.stdout = near.makefile(encoding="utf-8", newline="\\n"), near.makefile("w")
+        SAID = """,
+)
+
+
+def marked(number: int, program: Path, seed: int, timeout: float = PATIENT) -> Verdict:
+    return partner_for(Exercise(number).script, program, seed=seed, timeout=timeout).play()
+
+
+def reason_of(verdict: Verdict) -> Reason | None:
+    """Of what is printed the goal in English, and the sentence; None: it has passed."""
+    if verdict.missed is None and not verdict.findings:
+        return None
+    ids = [found.ids[0] for found in verdict.findings] + [*(verdict.broke or ())][:1]
+    return (verdict.missed or "").split(" · ")[0], (ids or [""])[0].partition("/")[2]
+
+
+@pytest.fixture(autouse=True)
+def english(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCP_REF_LANG", "en")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a learner, on a machine that may be busy."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(scripted_peer, "ANSWER_TIMEOUT", PATIENT)
+    return tmp_path
+
+
+def solution(number: int) -> Path:
+    return EXERCISES / "solutions" / Exercise(number).name
+
+
+@cache
+def our_solution(number: int) -> tuple[Partner, Verdict]:
+    """Who has marked it, and the verdict."""
+    player = partner_for(Exercise(number).script, solution(number), seed=1, timeout=PATIENT)
+    return player, player.play()
+
+
+# -- what is packed ------------------------------------------------------------------------------------------------
+
+
+def test_exercises_have_no_gap_and_each_has_a_solution_and_wrong_ones() -> None:
+    assert list(range(1, len(NUMBERS) + 1)) == NUMBERS == sorted(UNSOLVED)
+    assert all(solution(number).is_file() for number in NUMBERS)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_an_exercise_is_short_and_has_two_hints_in_two_languages(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    english = Exercise(number)
+    assert len(english.source.splitlines()) <= 40
+    monkeypatch.setenv("MCP_REF_LANG", "zh")
+    chinese = Exercise(number)
+    assert len(chinese.source.splitlines()) <= 40
+    assert len(english.hints) == len(chinese.hints) == 2
+    for words in (*english.hints, english.title):
+        assert not re.search(r"[\u4e00-\u9fff]", words), words
+    for words in (*chinese.hints, chinese.title, chinese.task):
+        assert re.search(r"[\u4e00-\u9fff]", words), words
+    assert chinese.task in chinese.source and english.seen
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_an_exercise_wants_the_standard_library_alone(number: int) -> None:
+    for path in (Exercise(number).program, solution(number)):
+        for name in re.findall(r"^(?:import|from) (\w+)", path.read_text("utf-8"), re.M):
+            assert name in sys.stdlib_module_names
+
+
+@cache
+def sentences() -> dict[str, str]:
+    """The level and the words of each sentence, by its id."""
+    return {
+        each: row.asked if row.level in PROHIBITIONS else f"{row.level}: {row.asked}"
+        for path in sorted(test_spec_notes.NOTES.rglob("*.md"), reverse=True) if path.with_suffix(".jsonl").exists()
+        for row in reversed(test_spec_notes.read_note(path).rows) for each in row.ids
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_the_sentences_of_a_script_are_those_of_the_notes(number: int) -> None:
+    goals = re.findall(r"^goal (.*)$", Exercise(number).script, re.M)
+    assert goals and all(" · " in goal for goal in goals)
+    for line in re.findall(r"^! .*$", Exercise(number).script, re.M):
+        assert sentences()[line.split(" | ")[-2]] == line.split(" | ")[-1]
+
+
+def test_each_exercise_has_programs_that_solve_it_and_that_do_not() -> None:
+    for number in NUMBERS:
+        right = [program.goal is None for program in PROGRAMS if program.number == number]
+        assert right.count(True) >= 2 and right.count(False) >= 3, number
+
+
+# -- marking -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_an_exercise_fails_for_its_reason_until_it_is_solved(number: int) -> None:
+    assert reason_of(marked(number, Exercise(number).program, seed=2)) == UNSOLVED[number]
+    _, verdict = our_solution(number)
+    assert verdict.why == ""
+    assert reason_of(verdict) is None
+
+
+@pytest.mark.parametrize("number", slow_but(SAMPLE, NUMBERS))
+def test_an_empty_program_reaches_no_goal(number: int, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.py"
+    empty.write_text("")
+    script = Exercise(number).script
+    first = re.search(r"^goal (.*?) ·", script, re.M)
+    assert first is not None
+    assert reason_of(marked(number, empty, seed=2)) in ((first[1], ""), ("begins a conversation", ""))
+
+
+@pytest.mark.parametrize("number", slow_but(SAMPLE, NUMBERS))
+def test_the_last_answers_are_no_solution(number: int, tmp_path: Path) -> None:
+    before, _ = our_solution(number)
+    text = textwrap.dedent(CANNED[Exercise(number).script.split()[1]])
+    canned = tmp_path / "canned.py"
+    canned.write_text(
+        text.replace("{said}", repr(before.said)).replace("{with_its_id}", repr(number != 2))
+        .replace("{printed}", repr(before.out.decode()))
+    )  # fmt: skip
+    reason = reason_of(marked(number, canned, seed=2))
+    assert reason is not None and reason[0] == BY_HEART.get(number, UNSOLVED[number][0])
+
+
+@pytest.mark.parametrize(
+    "program", slow_but([each for each in PROGRAMS if each.number in MARKED], PROGRAMS),
+    ids=[f"{each.number}-{'right' if each.goal is None else 'wrong'}-{at}" for at, each in enumerate(PROGRAMS)],
+)  # fmt: skip
+def test_a_program_passes_only_if_it_solves_the_exercise(program: Program, tmp_path: Path) -> None:
+    """The sentence that is printed is one that it breaks."""
+    text = solution(program.number).read_text("utf-8")
+    for old, new in program.edits:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    path = tmp_path / "edited.py"
+    path.write_text(text, "utf-8")
+    silent = BRIEFLY.get(program.number) if program.goal is not None and program.sentence == "" else None
+    found = reason_of(marked(program.number, path, 2, silent or PATIENT))
+    assert found == (None if program.goal is None else (program.goal, program.sentence))
+
+
+# -- bad programs --------------------------------------------------------------------------------------------------
+
+SCRIPT = """partner client 2025-11-25
+goal answers · 响应
+> {"id": 1, "method": "ping"}
+< {"id": 1, "result": {}}
+end
+"""
+ROLES = {
+    "client": SCRIPT,
+    "server": 'partner server 2025-11-25\ngoal opens · 打开\n< {"id": "?a", "method": "initialize"}\nend\n',
+    "socket": SCRIPT.replace("client", "socket", 1),
+    "http-client": SCRIPT.replace("client", "http-client", 1).replace("> {", "> POST {").replace("< {", "< 200 {"),
+    "http-server": 'partner http-server 2025-11-25\ngoal opens · 打开\n< POST {"method": "ping"}\n> 202\nend\n',
+}
+in_each_role = pytest.mark.parametrize("role", sorted(ROLES))
+
+
+def played(tmp_path: Path, role: str, program: str, timeout: float = BRIEF) -> Verdict:
+    path = tmp_path / "program.py"
+    path.write_text("import os, sys, time, subprocess\n" + textwrap.dedent(program))
+    return partner_for(ROLES[role], path, timeout=timeout).play()
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scripted_peer, "OPENING_TIMEOUT", 0.4)
+
+
+@in_each_role
+@pytest.mark.usefixtures("hasty")
+def test_a_program_that_hangs_is_ended_with_what_it_said_last(tmp_path: Path, role: str) -> None:
+    why = played(tmp_path, role, "print('thinking', file=sys.stderr, flush=True)\ntime.sleep(600)").why
+    assert "nothing came" in why or "does not begin" in why
+
+
+@in_each_role
+def test_a_program_that_dies_is_told_with_its_last_words(tmp_path: Path, role: str) -> None:
+    why = played(tmp_path, role, "raise SystemExit('I give up')", timeout=PATIENT).why
+    assert why.endswith("(exit code 1); the last that it said: I give up")
+
+
+@in_each_role
+@pytest.mark.parametrize("fault", ["{}['no such key']", "if True"])
+def test_a_program_that_fails_is_told_with_its_own_line(tmp_path: Path, role: str, fault: str) -> None:
+    assert played(tmp_path, role, fault, timeout=PATIENT).why.endswith(" (line 2)")
+
+
+@in_each_role
+def test_a_program_that_floods_is_ended(tmp_path: Path, role: str) -> None:
+    why = played(tmp_path, role, "while True: os.write(2, b'again and ' * 1000)", timeout=PATIENT).why
+    assert why.startswith("it wrote more than 1 MiB; the last that it said: ") and "again" in why
+
+
+def test_a_program_that_says_too_many_lines_is_ended(tmp_path: Path) -> None:
+    why = played(tmp_path, "client", "os.write(1, b'[]\\n' * 300)\ntime.sleep(60)", timeout=BRIEF).why
+    assert why.startswith("it said more than 200 lines")
+
+
+def test_garbage_is_judged_and_passed_over(tmp_path: Path) -> None:
+    verdict = played(tmp_path, "client", r"os.write(1, b'\xff\x00{\n[[[[\n' + b'[' * 9999 + b'\n' + b'rest')", PATIENT)
+    assert {found.rule for found in verdict.findings} == {"stdout_has_messages_only"}
+    assert "has ended (exit code 0)" in verdict.why
+
+
+def is_gone(stat: Path) -> bool:
+    """Whether a process has ended; one that nobody has waited for yet is a zombie."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_what_a_program_has_started_is_ended_too(tmp_path: Path) -> None:
+    """Children that keep the output open, one of them in a session of its own."""
+    numbers = tmp_path / "numbers"
+    program = f"""
+    for alone in (False, True):
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=alone)
+        with open({str(numbers)!r}, "a") as file:
+            print(child.pid, file=file)
+    print('{{"jsonrpc": "2.0", "id": 2, "result": {{}}}}', flush=True)
+    """
+    verdict = played(tmp_path, "client", program, PATIENT)
+    assert verdict.missed == "answers · 响应"
+    assert verdict.why.startswith("id: expected 1, got 2")
+    for number in map(int, numbers.read_text().split()):
+        until(partial(is_gone, Path(f"/proc/{number}/stat")))
+
+
+def test_an_answer_too_many_at_the_end_is_found(tmp_path: Path) -> None:
+    program = """
+    sys.stdin.readline()
+    print('{"jsonrpc": "2.0", "id": 1, "result": {}}', flush=True)
+    sys.stdin.read()
+    print('{"jsonrpc": "2.0", "method": "notifications/late"}')
+    """
+    assert played(tmp_path, "client", program, PATIENT).why.startswith("nothing more should come, but this did")
+
+
+def test_a_program_that_outlives_its_input_or_fails_at_its_end_has_not_passed(tmp_path: Path) -> None:
+    answering = 'sys.stdin.readline(); print(\'{"jsonrpc": "2.0", "id": 1, "result": {}}\', flush=True)\n'
+    assert "does not end with its input" in played(tmp_path, "client", answering + "time.sleep(600)", BRIEF).why
+    why = played(tmp_path, "client", answering + "sys.exit('too bad')", PATIENT).why
+    assert why == "the program fails at its end (exit code 1); the last that it said: too bad"
+
+
+def test_differences_are_named_by_their_place() -> None:
+    kept: dict[str, Any] = {}
+    assert difference({"a": [1, "?x"]}, {"a": [1, 2], "b": 3}, kept) == ""
+    assert kept == {"?x": 2}
+    assert difference({"a": {"b": 1}}, {"a": {"b": "1"}}, kept) == 'a.b: expected 1, got "1"'
+    assert difference({"a": [1, "?x"]}, {"a": [1, 3]}, kept) == "a[1]: expected 2, got 3"
+    assert difference({"a": "*"}, {}, kept) == "a: expected anything, got nothing"
+    assert difference({"a": None}, {"a": 0}, kept) == "a must not be there; it is 0"
+    assert difference({"a": 1}, {"a": True}, kept) == "a: expected 1, got true"
+
+
+# -- the command ---------------------------------------------------------------------------------------------------
+
+
+def test_lists_with_progress_and_says_what_is_next(folder: Path, capsys: Capture) -> None:
+    (folder / PROGRESS).write_text('{"1": {"solved": true}, "2": {"hints": 1}}')
+    assert main(["learn"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "  1  solved    Nothing but messages"
+    assert lines[1] == "  2  hints: 1  The id comes back"
+    assert lines[-1] == "next: mcp-ref learn 2"
+    assert len(lines) == len(NUMBERS) + 1
+
+
+def test_hands_an_exercise_out_and_never_overwrites_it(folder: Path, capsys: Capture) -> None:
+    assert main(["learn", "2"]) == 0
+    out = capsys.readouterr().out
+    assert (folder / "02_ids.py").read_text("utf-8") == Exercise(2).program.read_text("utf-8")
+    assert "page:     https://modelcontextprotocol.io/specification/2025-11-25/basic/index#responses\n" in out
+    (folder / "02_ids.py").write_text("mine")
+    for more in ([], ["--check"], ["--hint"], ["--solution", "--give-up"]):
+        assert main(["learn", "2", *more]) == (3 if more == ["--check"] else 0 if more else 2)
+    assert "02_ids.py is here already, and stays as it is" in capsys.readouterr().err
+    assert (folder / "02_ids.py").read_text("utf-8") == "mine"
+    assert {path.name for path in folder.iterdir()} == {"02_ids.py", PROGRESS}
+
+
+@pytest.mark.parametrize("number", range(1, 10))
+def test_the_message_to_try_by_hand_shows_the_fault(number: int, folder: Path, capsys: Capture) -> None:
+    exercise = Exercise(number)
+    assert main(["learn", str(number)]) == 0
+    assert f"echo '{exercise.hand}' | python {exercise.name}\n" in capsys.readouterr().out
+
+    def said(program: Path) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, str(program)],
+            input=exercise.hand + "\n",
+            capture_output=True,
+            text=True,
+            timeout=PATIENT,
+        )
+        return done.returncode, done.stdout
+
+    if number == 6:  # what is missing there is missing from the opening: by hand one sees what is not declared
+        assert "notifications/message" in said(exercise.program)[1]
+    else:
+        assert said(exercise.program) != said(solution(number))
+
+
+def test_marks_with_the_sentence_the_message_and_a_diagram(folder: Path, capsys: Capture) -> None:
+    main(["learn", "2"])
+    capsys.readouterr()
+    assert main(["learn", "2", "--check"]) == 3
+    out = capsys.readouterr().out
+    number = re.search(r"expected (\d+), got", out)
+    assert number is not None
+    assert "MUST: A result has the id of the request that it answers.\n" in out
+    assert f'it said:  {{"jsonrpc": "2.0", "id": "{number[1]}", "result": {{}}}}\n' in out
+    assert "goal: answers with the id as it came, a string or a number\n" in out
+    assert re.search(rf"\|-+ request {number[1]}: ping -+>\|\n    \|<\.+ result of .* \.+\|  wrong\n", out)
+    assert out.endswith("a hint: mcp-ref learn 2 --hint\n")
+    assert "\x1b" not in out and len(out.splitlines()) <= 18
+
+
+def test_a_solved_exercise_shows_where_the_fault_was_met_and_our_solution(folder: Path, capsys: Capture) -> None:
+    assert main(["learn", "1", "--solution"]) == 2
+    assert "exercise 1 is not solved yet" in capsys.readouterr().err
+    assert main(["learn", "1", "--solution", "--give-up"]) == 0
+    ours = capsys.readouterr().out
+    assert ours == solution(1).read_text("utf-8")
+    (folder / "01_stdout.py").write_text(ours, "utf-8")
+    assert main(["learn", "1", "--check"]) == 0
+    assert "azure-devops-mcp" in capsys.readouterr().out
+    assert main(["learn", "1", "--solution"]) == 0
+    assert json.loads((folder / PROGRESS).read_text())["1"] == {"solved": True}
+
+
+def test_a_finding_alone_is_enough_to_fail(folder: Path, capsys: Capture) -> None:
+    """The oven reaches every goal; the checker names the sentence."""
+    main(["learn", "6"])
+    assert main(["learn", "6", "--check"]) == 3
+    out = capsys.readouterr().out
+    assert "MUST: A server that logs declares `logging`." in out and "goal: " not in out
+    assert not (folder / PROGRESS).exists()
+
+
+def test_gives_two_hints_one_by_one(folder: Path, capsys: Capture) -> None:
+    for hint in (*Exercise(3).hints, Exercise(3).hints[1]):
+        assert main(["learn", "3", "--hint"]) == 0
+        assert capsys.readouterr().out == hint + "\n"
+    assert json.loads((folder / PROGRESS).read_text()) == {"3": {"hints": 2}}
+
+
+def test_speaks_chinese_where_the_reader_does(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MCP_REF_LANG")
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    assert main(["learn", "3"]) == 0
+    assert "会话刚打开" in capsys.readouterr().out
+    assert "会话刚打开" in (folder / "03_notifications.py").read_text("utf-8")
+    assert main(["learn", "3", "--check"]) == 3
+    assert "目标：不响应通知" in capsys.readouterr().out
+    monkeypatch.setenv("MCP_REF_LANG", "en")
+    assert main(["learn", "3", "--check"]) == 3
+    assert "goal: does not answer a notification" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["99"], f"there is no exercise 99; there are 1 to {NUMBERS[-1]}"),
+        (["--check"], "which exercise? As in: mcp-ref learn 1 --check"),
+        (["1", "--check"], "01_stdout.py is not in this folder: mcp-ref learn 1 puts it here"),
+        (["1", "--watch"], "01_stdout.py is not in this folder: mcp-ref learn 1 puts it here"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(words: list[str], said: str, capsys: Capture) -> None:
+    assert main(["learn", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.err == f"mcp-ref: {said}\n" and captured.out == ""
+
+
+ODD = [
+    "[]",
+    "{",
+    '{"1": 1}',
+    "\udcff",
+    '{"1": {"hints": "x"}}',
+    '{"1": {"hints": -5}}',
+    '{"1": {"hints": true}}',
+]
+ODD += ["[" * 100_000, '{"1": ' + '{"x":' * 50_000, " " * (1 << 21)]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_progress_that_is_no_plain_file_is_neither_read_nor_replaced(folder: Path, kind: str, capsys: Capture) -> None:
+    path = folder / PROGRESS
+    make: dict[str, Callable[[], None]] = {
+        "pipe": lambda: os.mkfifo(path), "device": lambda: path.symlink_to("/dev/zero"), "folder": path.mkdir
+    }  # fmt: skip
+    make[kind]()
+    before = os.lstat(path)
+    assert main(["learn", "1", "--hint"]) == 2
+    assert PROGRESS in capsys.readouterr().err
+    assert os.lstat(path).st_ino == before.st_ino
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_program_that_is_marked_and_what_it_has_started(folder: Path, number: signal.Signals) -> None:
+    (folder / "01_stdout.py").write_text(
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], start_new_session=True)\n"
+        f"open({str(folder / 'number')!r}, 'w').write(str(child.pid) + '\\n')\n"
+        "time.sleep(60)\n"
+    )
+    marking = subprocess.Popen(
+        [sys.executable, "-m", "mcp_ref", "learn", "1", "--check"], cwd=folder,
+        stdout=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    with marking:
+        try:
+            until(lambda: (folder / "number").exists() and (folder / "number").read_text().endswith("\n"))
+            child = int((folder / "number").read_text())
+            parent = int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[1])
+            marking.send_signal(number)
+            assert marking.wait(60) == 130
+        finally:
+            marking.kill()
+    for each in (child, parent):
+        until(partial(is_gone, Path(f"/proc/{each}/stat")))
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_a_file_that_is_not_the_progress_stays_as_it_is(folder: Path, text: str, capsys: Capture) -> None:
+    (folder / PROGRESS).write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert main(["learn", "1", "--hint"]) == 2
+    assert PROGRESS in capsys.readouterr().err
+    assert (folder / PROGRESS).read_bytes() == text.encode("utf-8", "surrogateescape")
+
+
+def test_marks_again_at_each_save(folder: Path) -> None:
+    (folder / "01_stdout.py").write_text("print('hello')")
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "mcp_ref", "learn", "1", "--watch"], cwd=folder, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert watching.stdout is not None and watching.stderr is not None
+    with watching:
+        try:
+            assert watching.stderr.readline() == "waiting for the next save; Ctrl-C ends it\n"
+            (folder / "new").write_text("print('hello again')")
+            (folder / "new").rename(folder / "01_stdout.py")
+            assert watching.stderr.readline() == "waiting for the next save; Ctrl-C ends it\n"
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(60) == 130
+        finally:
+            watching.kill()
+        verdicts = [line for line in watching.stdout.read().splitlines() if line.startswith("01_stdout.py: ")]
+        assert [line.split(" (")[0] for line in verdicts] == ["01_stdout.py: not yet"] * 2
+
+
+def test_nothing_of_it_is_imported_by_others() -> None:
+    code = (
+        "import sys, mcp_ref.lab.cli; print([each for each in sys.modules if '.learn' in each or '.testing' in each])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+if (
+    __name__ == "__main__"
+):  # python -m tests.lab.cli.test_learn writes the sentences of the scripts again, from the notes
+    for exercise in map(Exercise, NUMBERS):
+        script = exercise.program.with_suffix(".txt")
+        text = re.sub(
+            r"^(! .* \| )(\S+) \| .*$",
+            lambda found: f"{found[1]}{found[2]} | {sentences()[found[2]]}",
+            script.read_text("utf-8"),
+            flags=re.M,
+        )
+        script.write_text(text, "utf-8")

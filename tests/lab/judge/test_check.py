@@ -1,0 +1,736 @@
+"""The checker: every rule on seeded violations, the rules as data, and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_ref.lab.cli import main
+from mcp_ref.lab.judge.check import Checker, check
+from mcp_ref.lab.judge.rulebook import Finding, rules_for, sentence_of
+from mcp_ref.lab.judge.rules import seen
+from mcp_ref.lab.judge.rules.seen import RULES
+from mcp_ref.pages.basic.versioning import SUBSCRIPTION_ID
+from mcp_ref.recording.record import TraceEvent, read_trace, to_row
+from mcp_ref.revisions import REVISIONS, Revision
+from tests.lab.judge.rules import SENTENCES, rows
+from tests.lab.judge.rules import made as sentences_made
+from tests.lab.judge.seeds import (
+    OUT,
+    TEXT,
+    TOOL,
+    Seed,
+    again,
+    asks,
+    authorization_seeds,
+    elicit,
+    hint_seeds,
+    http_seeds,
+    resumed,
+    seeds,
+    skill_seeds,
+    task_seeds,
+    tools,
+)
+from tests.lab.judge.talks import (
+    SESSION_ID,
+    A,
+    C,
+    N,
+    Q,
+    S,
+    events,
+    full,
+    http,
+    opening,
+    over_http,
+    over_stdio,
+    raw,
+    sse,
+)
+from tests.lab.judge.test_narrate import json_values
+from tests.slow import examples
+from tests.test_spec_notes import NOTES, SPEC, notes
+from tests.test_where import PROHIBITIONS, reads_wrong
+
+
+def planted(seed: Seed, revision: str, lines: list[Any], change: Any) -> list[TraceEvent]:
+    begun = opening(revision, seed.client, seed.server) if seed.opened else []
+    whole = full(revision, [*begun, *lines], seed.client)
+    tools = (
+        {
+            tool["name"]: tool["inputSchema"]
+            for line in whole
+            if isinstance(line.message, dict)
+            for tool in line.message.get("result", {}).get("tools", ())
+        }
+        if seed.over == "http"
+        else {}
+    )
+    if seed.over == "stdio":
+        made = [{"sender": line.sender, "message": line.message, "http": None} for line in whole]
+    elif seed.over == "http+sse":
+        made = sse([*whole, *full(revision, [C(1, "tools/list"), S(1, tools=[])], {})])
+    else:
+        made = http(revision, whole, tools)
+    made = json.loads(json.dumps(made))
+    if change is not None:
+        change(made)
+    return events(made, seed.over)
+
+
+THERE = {(row["rule"], each.partition("/")[0]) for row in rows() if "rule" in row for each in row["ids"]}
+
+
+def cases() -> Iterator[tuple[Seed, str]]:
+    for seed in (*seeds(), *http_seeds(), *task_seeds(), *skill_seeds(), *authorization_seeds(), *hint_seeds()):
+        yield from ((seed, revision) for revision in seed.only if (seed.rule, revision) in THERE)
+
+
+def of(seed: Seed, findings: Iterable[Finding]) -> list[Finding]:
+    """What is found; of hints only those that are meant."""
+    return [each for each in findings if each.level != "HINT" or each.rule == seed.rule]
+
+
+def known(findings: list[Finding]) -> list[str]:
+    return sorted(finding.rule for finding in findings)
+
+
+CASES = list(cases())
+
+
+@pytest.mark.parametrize(("seed", "revision"), CASES, ids=[f"{s.rule}-{r}-{n}" for n, (s, r) in enumerate(CASES)])
+def test_finds_a_violation_and_says_nothing_else(seed: Seed, revision: str) -> None:
+    sound = of(seed, check(planted(seed, revision, seed.sound, None), hints=True))
+    if seed.sound is not seed.broken or seed.change is not None:
+        assert set(known(sound)) <= set(seed.base), sound
+    broken = of(seed, check(planted(seed, revision, seed.broken, seed.change), hints=True))
+    found = [each for each in broken if each.rule not in seed.base]
+    assert known(found) == [seed.rule], found
+    (finding,) = found
+    # Of these sentences, and of all of them: of some rules the method or the transport chooses.
+    request = finding.message if isinstance(finding.message, dict) and "method" in finding.message else {}
+    expected = {
+        each
+        for row in rows()
+        if row.get("rule") == seed.rule
+        for each in row["ids"]
+        if each.startswith(revision) or seed.rule == "initialize_names_the_version"
+        if row.get("over", seed.over[:4]) in seed.over
+        if request.get("method", "") in row.get("methods", [request.get("method", "")]) or not request
+    }
+    assert set(finding.ids) <= expected and finding.ids
+    if request:
+        assert set(finding.ids) == expected
+    assert finding.says and finding.expected
+
+
+def test_plants_three_hundred_violations_or_more() -> None:
+    assert len(CASES) >= 300
+
+
+def test_every_rule_is_planted_in_every_revision_that_has_it() -> None:
+    assert not THERE - {(seed.rule, revision) for seed, revision in CASES}
+
+
+OPEN = {"x": {"type": "object", "properties": {"y": {"type": "string"}}}}
+BLOCK = [{"type": "hologram", "data": "x"}]
+STRICTER: dict[str, tuple[list[Any], str, str]] = {
+    # what a client lets pass and a judge does not: the conversation, the rule, and what it says
+    "a tool's inputSchema without a type": (tools({**TOOL, "inputSchema": {}}), "schema", "Schema.type is required"),
+    "a tool of a string": (tools({**TOOL, "inputSchema": {"type": "string"}}), "schema", 'type must be "object"'),
+    "a tool of a dialect": (tools({**TOOL, "inputSchema": {"$schema": "x"}}), "schema", "Schema.type is required"),
+    "a content block of an unknown type": (
+        [C(1, "tools/call", name="t"), S(1, content=BLOCK)], "schema", "result.content[0].type must be"),
+    "a nested property in a form": (
+        asks(1, elicit(requestedSchema={"type": "object", "properties": OPEN})), "schema", "properties.x.type must be"),
+    "an answer of another kind": (
+        [*asks(1, elicit()), *again(2, {"action": "perhaps"})], "schema", "inputResponses.action must be"),
+    "an answer under another key": (
+        [*asks(1, elicit()), C(2, "tools/call", name="t", inputResponses={"other": {"action": "cancel"}},
+                               requestState="state-of-it"), S(2, content=TEXT)],
+        "retries_bring_the_answers", "inputResponses for k"),
+    "an answer under another key, without a state": (
+        [C(1, "tools/call", name="t"), S(1, resultType="input_required", inputRequests={"k": elicit()}),
+         C(2, "tools/call", name="t", inputResponses={"other": {"action": "cancel"}}), S(2, content=TEXT)],
+        "retries_bring_the_answers", "inputResponses for k"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STRICTER)
+def test_a_judge_is_stricter_than_a_client(name: str) -> None:
+    lines, rule, says = STRICTER[name]
+    (finding,) = check(planted(Seed("", [], lines), "2026-07-28", lines, None))
+    assert finding.rule == rule and says in finding.expected, finding
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_in_every_revision_a_tool_takes_an_object_and_a_block_is_of_a_known_type(revision: str) -> None:
+    for name in ("a tool's inputSchema without a type", "a content block of an unknown type"):
+        lines, rule, says = STRICTER[name]
+        (finding,) = check(planted(Seed("", [], lines), revision, lines, None))
+        assert finding.rule == rule and says in finding.expected, finding
+
+
+@pytest.mark.parametrize("side", ["server", "client"])
+def test_who_does_not_say_what_it_can_has_one_fault(side: str) -> None:
+    lines = [
+        C(1, "tools/list"), S(1, tools=[TOOL]), C(2, "tools/call", name="t"), S(2, content=TEXT),
+        C(3, "resources/list"), S(3, resources=[]), Q(9, "roots/list"), A(9, roots=[]),
+        N("notifications/tools/list_changed"),
+    ]  # fmt: skip
+    made = [json.loads(json.dumps(event.message)) for event in over_stdio("2025-11-25", *lines)]
+    opening = made[0]["params"] if side == "client" else made[1]["result"]
+    del opening["capabilities"]
+    told = [event._replace(message=each) for event, each in zip(over_stdio("2025-11-25", *lines), made, strict=True)]
+    assert [(each.rule, each.blame) for each in check(told)] == [
+        ("initialize_names_the_capabilities" if side == "client" else "initialize_is_answered_in_full", side)
+    ]
+
+
+def test_a_call_is_not_held_against_what_a_tool_has_become() -> None:
+    call = [C(7, "tools/call", name="t"), S(7, structuredContent={"n": "x"}, content=TEXT)]
+    changed = N("notifications/tools/list_changed")
+    assert known(list(check(over_stdio("2025-11-25", *call, *tools(OUT))))) == ["structured_content_conformed"]
+    assert known(list(check(over_stdio("2025-11-25", *call, changed, *tools(OUT))))) == []
+    assert known(list(check(over_stdio("2025-11-25", *call, *tools({**OUT, "name": "other"}))))) == []
+
+
+def test_a_change_on_the_stream_of_a_call_does_not_belong_to_it() -> None:
+    revision = "2026-07-28"
+    made = over_http(revision, C(1, "tools/call", name="t"), N("notifications/tools/list_changed"), S(1, content=TEXT))
+    (finding,) = check(events(made))
+    assert finding.rule == "notifications_belong_to_the_request"
+    assert finding.ids == (f"{revision}/basic/transports/streamable-http#receiving-messages.2",)
+
+
+ODD = [None, 5, [], {}, {"uri": []}, {"uri": {}, "frontmatter": 1}, {"uri": "a", "resources": [5, {}, {"uri": []}]}]
+
+
+def test_entries_of_any_shape_are_judged_and_break_no_rule_of_the_checker() -> None:
+    read = [C(3, "resources/read", uri="a"), S(3, contents=[{"uri": "a", "blob": "?"}])]
+    for entry in ODD:
+        lines = [C(1, "skills/list"), S(1, skills=[entry, entry]), C(2, "skills/get", uri="a"), S(2, skill=entry)]
+        seed = Seed("", [], [*lines, *read, C(4, "skills/list"), S(4, skills=entry)])
+        assert all(each.blame is not None for each in check(planted(seed, "2026-07-28", seed.broken, None)))
+
+
+# -- the rules as data --------------------------------------------------------------------------------------------
+
+
+def test_the_sentences_of_the_package_are_made_from_the_notes() -> None:
+    assert SENTENCES.read_text("utf-8") == sentences_made(), "run python -m tests.lab.judge.rules --write"
+
+
+def test_every_rule_is_named_in_the_notes_and_every_name_is_a_rule() -> None:
+    assert {row["rule"] for row in rows() if "rule" in row} == set(RULES)
+
+
+def test_every_sentence_of_a_rule_has_a_row_in_a_note() -> None:
+    noted = {each for note in notes() for row in note.rows for each in row.ids}
+    assert not [each for row in rows() for each in row["ids"] if each not in noted]
+
+
+def test_a_rule_says_a_prohibition_as_the_specification_does() -> None:
+    levels = {each: row.level for note in notes() for row in note.rows for each in row.ids}
+    for row in (each for each in rows() if "says" in each):
+        here = {levels[each] for each in row["ids"]}
+        forbidden = [level for level in PROHIBITIONS if level in here]
+        said = [level for level in PROHIBITIONS if level in row["says"]]
+        # What forbids and asks may be said either way.
+        assert said == forbidden or (not said and here > set(forbidden)), row
+        assert not any(reads_wrong(level, row["says"]) for level in said), row
+
+
+def sentences_with_a_rule() -> set[str]:
+    """Those of the five revisions that a rule decides; a hint decides nothing."""
+    decided = {each for row in rows() if row.get("level", "HINT") != "HINT" for each in row["ids"]}
+    return {each for each in decided if "/extensions/" not in each}
+
+
+def test_the_guide_counts_the_sentences_as_they_are() -> None:
+    text = " ".join((NOTES.parent / "examples/guides/judging.md").read_text("utf-8").split())
+    decided = sentences_with_a_rule()
+    undecided = {each for row in rows() if "undecided" in row for each in row["ids"]} - decided
+    assert f"for {len(decided)} sentences, each counted in each revision that has it" in text
+    assert f"says of {len(undecided)} more why traffic cannot decide them" in text
+
+
+# These bind, and show in the traffic, though the count has them as a permission, as a hint, or as not to be decided.
+ALSO_DECIDABLE = {
+    *(f"{name}/basic/transports#session-management.6" for name in ("2025-03-26", "2025-06-18")),
+    "2025-11-25/basic/transports#session-management.7",
+    "2025-03-26/basic/index#batching.1",
+    "2025-06-18/basic/index#responses.4",
+    "2025-03-26/basic/authorization#token-handling.3",
+    *(f"{name}/basic/authorization#token-handling.4" for name in ("2025-06-18", "2025-11-25")),
+    "2026-07-28/basic/authorization/index#token-handling.4",
+    "2025-11-25/basic/utilities/tasks#result-retrieval.5",
+    "2025-11-25/basic/utilities/tasks#task-listing.4",
+    "2026-07-28/basic/transports/stdio#backward-compatibility.3",
+}
+
+
+@pytest.mark.skipif(not (SPEC.parent / "teaching").exists(), reason="the count of what is decidable is not there")
+def test_every_sentence_that_is_decidable_has_a_rule_or_a_reason() -> None:
+    lines = (SPEC.parent / "teaching" / "decidable.jsonl").read_text("utf-8").splitlines()
+    decidable = {
+        each
+        for line in map(json.loads, lines)
+        if line["decidable"] in ("message", "conversation", "bytes")
+        for each in line["ids"]
+    }
+    assert not decidable & ALSO_DECIDABLE
+    decidable |= ALSO_DECIDABLE
+    assert sentences_with_a_rule() <= decidable <= {each for row in rows() for each in row["ids"]}
+
+
+def test_a_finding_of_a_rule_has_sentences_in_every_revision_of_it() -> None:
+    for row in rows():
+        for each in row["ids"] if "rule" in row else ():
+            revision = each.partition("/")[0]
+            assert revision in REVISIONS
+            method = row.get("methods", [""])[0]
+            assert sentence_of(row["rule"], revision, method, row.get("over") == "http") is not None
+
+
+# -- bad input ----------------------------------------------------------------------------------------------------
+
+
+def test_a_trace_that_begins_in_the_middle_is_asked_only_what_all_revisions_say() -> None:
+    checker = Checker()
+    lines = [S(4, tools=[]), C(5, "tools/list"), S(5, tools="none"), C(6, "x", _meta={"a..b/c": 1})]
+    assert not list(check(over_stdio("2025-11-25", *lines)[3:], checker))
+    assert {"meta_prefix_is_dotted", "id_not_used_before"} <= set(checker.skipped)
+    assert checker.skipped["meta_prefix_is_dotted"] == "revision unknown"
+    told = list(check(over_stdio("2025-11-25", *lines)[3:], Checker("2025-11-25")))
+    assert known(told) == ["meta_prefix_is_dotted", "schema"]
+
+
+def test_capabilities_that_were_not_seen_are_not_missed() -> None:
+    block = {"type": "resource", "resource": {"uri": "a:b", "text": "x"}}
+    lines = [C(5, "tools/call", name="t"), S(5, content=[block])]
+    assert not list(check(over_stdio("2025-11-25", *lines)[3:], Checker("2025-11-25")))
+
+
+def test_a_redacted_value_is_not_decided() -> None:
+    (seed,) = [each for each in http_seeds() if each.rule == "mirrored_values_match" and "region" in str(each)][:1] or [
+        next(each for each in http_seeds() if each.rule == "mirrored_values_match")
+    ]
+    made = planted(seed, "2026-07-28", seed.broken, seed.change)
+    for event in made:
+        for name in (event.http or {}).get("headers", {}):
+            if name.startswith("mcp-param-"):
+                event.http["headers"][name] = "[redacted]"  # type: ignore[index]
+    checker = Checker()
+    assert not [each for each in check(made, checker) if each.rule == "mirrored_values_match"]
+    assert checker.skipped["mirrored_values_match"] == "redacted"
+
+
+def test_a_rule_that_raises_blames_the_checker_and_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises(link: Any, said: Any) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setitem(RULES, "tool_names_are_plain", RULES["tool_names_are_plain"]._replace(function=raises))
+    rules_for.cache_clear()
+    try:
+        tools = [{"name": "a", "inputSchema": {"type": "object"}}] * 2
+        found = list(check(over_stdio("2025-11-25", C(1, "tools/list"), S(1, tools=tools))))
+    finally:
+        rules_for.cache_clear()
+    assert [(each.blame, each.rule) for each in found] == [
+        (None, "tool_names_are_plain"),
+        ("server", "tool_names_are_unique"),
+    ]
+    assert "ZeroDivisionError" in found[0].expected and not found[0].ids
+
+
+@given(st.data())
+@settings(max_examples=examples(300), deadline=None)
+def test_no_message_makes_a_rule_fail(data: st.DataObject) -> None:
+    seed, revision = data.draw(st.sampled_from(CASES))
+    made = planted(seed, revision, seed.broken, seed.change)
+    number = data.draw(st.integers(0, len(made) - 1))
+    message = json.loads(json.dumps(made[number].message))
+    place = message
+    while isinstance(place, (dict, list)) and place:
+        name = data.draw(st.sampled_from(sorted(place)) if isinstance(place, dict) else st.integers(0, len(place) - 1))
+        if data.draw(st.booleans()):
+            place[name] = data.draw(json_values)
+            break
+        place = place[name]
+    made[number] = made[number]._replace(message=message)
+    assert not [each for each in check(made) if each.blame is None]
+
+
+def test_a_client_that_hangs_up_has_sent_no_other_request() -> None:
+    """Its headers are those of the request that it gives up, from before there was a session."""
+    gone = {"sender": "client", "message": None, "http": {"exchange": 1, "method": "POST", "hangUp": 0}}
+    assert not list(check(events([*over_http("2025-11-25"), gone])))
+
+
+def test_a_hint_silences_nothing_and_is_shown_on_request_only(told: Told) -> None:
+    form = {"type": "object", "properties": {"password": {"type": "string"}}}
+    lines = [Q(1, "elicitation/create", message="m", requestedSchema=form), A(1, action="perhaps")]
+    made = over_stdio("2025-11-25", *lines)
+    assert known(list(check(made, hints=True))) == ["forms_ask_for_no_secrets", "schema"]
+    assert known(list(check(made))) == ["schema"]
+    code, text = told(made, "--strict")
+    assert code == 3 and "HINT" not in text
+    assert "HINT, server: A form MUST NOT ask for passwords" in told(made, "--hints")[1]
+
+
+def test_a_finding_in_an_unknown_revision_says_so_and_names_all_that_have_the_sentence() -> None:
+    (found,) = check(over_stdio("2025-11-25", raw("client", {"jsonrpc": "1.0", "method": "x"}))[3:])
+    assert {each.partition("/")[0] for each in found.ids} == set(REVISIONS) and "unknown" in found.says
+
+
+def without_a_session(*more: Any) -> Iterator[dict[str, Any]]:
+    """A conversation with a server that gives no session id: only the exchanges tell what belongs together."""
+    for row in over_http("2025-11-25", *more):
+        row["http"].get("headers", {}).pop("mcp-session-id", None)
+        yield row
+
+
+def apart(rows: Iterable[dict[str, Any]]) -> list[TraceEvent]:
+    """The events, each exchange on a connection of its own."""
+    return [event._replace(conn=(event.http or {})["exchange"]) for event in events(rows)]
+
+
+def test_requests_without_a_session_id_are_one_conversation_until_another_client_begins() -> None:
+    rows = list(without_a_session(C(1, "tools/list"), S(1, tools=[]), C(2, "tools/list"), S(2, tools=[])))
+    checker = Checker()
+    assert not list(check(apart(rows), checker)) and "several" not in "".join(checker.skipped.values())
+    wrong = json.loads(json.dumps(rows))
+    del wrong[-2]["http"]["headers"]["mcp-protocol-version"]
+    assert known(list(check(apart(wrong)))) == ["version_header_is_sent"]
+    wrong[-2]["message"]["id"] = wrong[-1]["message"]["id"] = 1
+    wrong[-2]["http"]["headers"]["mcp-protocol-version"] = "2025-11-25"
+    assert known(list(check(apart(wrong)))) == ["id_not_used_before"]
+    unopened = [row for row in rows if (row["message"] or {}).get("method") != "notifications/initialized"]
+    assert known(list(check(apart(unopened)))) == ["initialized_was_sent"]
+    second = json.loads(json.dumps(rows))
+    for row in second:
+        row["http"]["exchange"] += 100
+    checker = Checker()
+    # Two clients at once: each has its ids, and whose a request is cannot be told.
+    assert not list(check(apart([*rows[:2], *second[:2], *rows[2:], *second[2:]]), checker))
+    assert checker.skipped["version_header_is_sent"] == "several clients without a session id"
+
+
+def test_requests_without_the_id_of_a_session_belong_to_no_conversation() -> None:
+    first = events(over_http("2025-11-25"))
+    (stray, answer) = list(without_a_session(C(1, "tools/list"), S(1, tools=[])))[-2:]
+    for row in (stray, answer):
+        row["http"]["exchange"] = 70
+    assert not list(check([*first, *apart([stray, answer])]))
+
+
+def test_a_client_that_waits_as_long_as_retry_says_is_not_blamed() -> None:
+    lines = [C(1, "tools/call", name="t", _meta={"progressToken": "p"}),
+             N("notifications/progress", progressToken="p", progress=1), S(1, content=[])]  # fmt: skip
+    for retry, blamed in ((1_000, []), (1_049, []), (1_051, ["retry_is_waited_for"])):
+        resumed(retry)(rows := over_http("2025-11-25", *lines))
+        assert known(list(check(events(rows)))) == blamed
+
+
+def test_an_error_without_an_id_that_may_answer_what_was_unreadable_is_no_answer_to_a_notification() -> None:
+    nobody = raw("server", {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "no"}})
+    for before in (raw("client", "{"), raw("client", []), raw("client", {"jsonrpc": "2.0", "id": 1.5, "method": "x"})):
+        found = list(check(over_stdio("2025-11-25", before, nobody)))
+        assert "notifications_are_not_answered" not in known(found)
+    assert not list(check(over_stdio("2025-11-25", C(1, "x"), nobody)))
+
+
+def test_a_session_that_ended_may_be_answered_with_404_and_a_batch_may_be_refused_to_who_is_not_let_in() -> None:
+    rows = over_http("2025-03-26")
+    headers = rows[-2]["http"]["headers"]
+    batch = [C(7, "tools/list").message]
+    for status, method, body, said in (
+        (404, "GET", None, []), (200, "GET", None, ["sessions_that_ended_are_404"]),
+        (401, "POST", batch, []), (400, "POST", batch, ["batches_are_received"]),
+    ):  # fmt: skip
+        more = [] if body else [
+            {"sender": "client", "message": None, "http": {"exchange": 80, "method": "DELETE", "headers": headers}},
+            {"sender": "server", "message": None,
+             "http": {"exchange": 80, "method": "DELETE", "status": 200, "headers": {}}},
+        ]  # fmt: skip
+        kind = {"content-type": "application/json" if body else "text/event-stream"}
+        no = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "no"}} if body else None
+        asked = {**headers, "accept": "application/json, text/event-stream"}
+        more += [
+            {"sender": "client", "message": body, "http": {"exchange": 81, "method": method, "headers": asked}},
+            {"sender": "server", "message": no,
+             "http": {"exchange": 81, "method": method, "status": status, "headers": kind}},
+        ]  # fmt: skip
+        assert known(list(check(events([*rows, *more])))) == said
+
+
+def test_what_a_trace_hides_is_named_as_not_decided() -> None:
+    checker = Checker()
+    for event in events(json.loads(json.dumps(over_http("2025-11-25")).replace(SESSION_ID, "[redacted 12ab]"))):
+        assert not checker.feed(event)
+    assert {"session_id_is_visible_ascii", "session_ids_cannot_be_guessed"} <= checker.skipped.keys()
+    form = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    ask = [Q(1, "elicitation/create", message="m", requestedSchema=form), A(1, action="accept", content={"n": 1})]
+    for number, hidden in ((1, False), ("[redacted]", True)):
+        ask[1].message["result"]["content"]["n"] = number
+        assert not list(check(over_stdio("2025-11-25", *ask), checker := Checker()))
+        assert (checker.skipped.get("answers_fit_the_form") == "redacted") is hidden
+
+
+def refused(status: int, id: int, message: Any = None) -> list[dict[str, Any]]:
+    """A request of the stateless era, and an HTTP status that comes back instead of its answer."""
+    posted = over_http("2026-07-28", C(id, "server/discover"))[-1]
+    posted["http"]["exchange"] = 100 + status
+    reply = {"exchange": 100 + status, "method": "POST", "status": status, "headers": {}}
+    return [posted, {"sender": "server", "message": message, "http": reply}]
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_request_that_http_has_refused_is_sent_again_with_its_id(revision: str) -> None:
+    made = over_http(revision, C(1, "tools/call", name="t", _meta={"progressToken": 1}))
+    again = json.loads(json.dumps(made[-1]))
+    again["http"]["exchange"] = 90
+    no = {"exchange": made[-1]["http"]["exchange"], "method": "POST", "status": 401, "headers": {}}
+    assert not list(check(events([*made, {"sender": "server", "message": None, "http": no}, again])))
+    assert known(list(check(events([*made, again])))) != []
+
+
+def test_a_probe_that_an_older_server_refuses_without_an_id_is_not_held_against_it() -> None:
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "Unsupported protocol version"}}
+    assert not list(check(events(refused(400, 1, error))))
+    # A server that has shown to be of the stateless era is held to its codes.
+    found = list(check(events([*over_http("2026-07-28"), *refused(400, 1, error)])))
+    assert known(found) == ["codes_of_the_past_are_gone"]
+
+
+def test_what_a_client_says_to_an_authorization_server_is_not_held_against_it() -> None:
+    asked = {"exchange": 50, "method": "GET", "what": "the metadata", "url": "http://localhost:1/x", "oauth": {}}
+    told = {"exchange": 50, "method": "GET", "what": "the metadata", "status": 200, "oauth": {}}
+    rows = [{"sender": "client", "message": None, "http": asked}, {"sender": "server", "message": None, "http": told}]
+    assert not list(check(events([*over_http("2025-11-25"), *rows])))
+
+
+def test_forgets_the_oldest_of_everything_that_a_peer_can_name_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen, "MAX_KNOWN", 10)
+    checker = Checker()
+    elicit = {"message": "m", "mode": "url", "url": "https://x/y"}
+    for revision in ("2025-11-25", "2026-07-28"):
+        lines: list[Any] = []
+        for n in range(60):
+            task = {"taskId": f"t{n}", "status": "working", "createdAt": "2025-11-25", "lastUpdatedAt": "2025-11-25"}
+            lines += [
+                C(f"a{n}", "tools/list", _meta={"progressToken": n}, cursor=f"c{n}"),
+                S(f"a{n}", tools=[{"name": f"t{n}", "inputSchema": {}}], nextCursor=f"c{n + 1}", cacheScope="private"),
+                C(f"b{n}", "prompts/list"),
+                S(f"b{n}", prompts=[{"name": f"p{n}"}]),
+                C(f"c{n}", "subscriptions/listen", notifications={}),
+                N("notifications/subscriptions/acknowledged", _meta={SUBSCRIPTION_ID: f"c{n}"}),
+                N("notifications/cancelled", requestId=f"c{n - 1}"),
+                S(f"c{n}", _meta={SUBSCRIPTION_ID: f"c{n}"}),
+                Q(f"d{n}", "elicitation/create", elicitationId=f"e{n}", **elicit),
+                C(f"f{n}", "tools/call", name="t", task={}),
+                S(f"f{n}", task={**task, "ttl": None}),
+                C(f"g{n}", "tools/call", name="t"),
+                S(f"g{n}", resultType="input_required", inputRequests={}, requestState=f"s{n}"),
+            ]
+        whole = over_stdio(revision, *lines)
+        for conn in range(20):
+            for event in whole if conn == 0 else whole[:3]:
+                checker.feed(event._replace(conn=(revision, conn)))
+        rows = over_http(revision, *lines)
+        for event in events([*rows, *(row for row in rows if row["sender"] == "server")]):
+            checker.feed(event._replace(conn=(revision, "http")))
+    todo, met = [checker._links, checker._shared], set()
+    while todo:
+        each = todo.pop()
+        if id(each) in met or isinstance(each, (str, TraceEvent, type)) or callable(each):
+            continue
+        met.add(id(each))
+        todo += each.values() if isinstance(each, dict) else each if isinstance(each, (list, tuple, set, deque)) else ()
+        todo += [getattr(each, name) for name in getattr(type(each), "__slots__", ()) if hasattr(each, name)]
+        todo += list(vars(each).values()) if hasattr(each, "__dict__") and not isinstance(each, Revision) else []
+        assert not isinstance(each, (dict, list, set)) or len(each) <= 20, each
+    assert len(met) > 500
+
+
+# -- the command --------------------------------------------------------------------------------------------------
+
+
+def written(path: Path, made: list[TraceEvent]) -> str:
+    path.write_text("".join(to_row(event._replace(time=1e9)) + "\n" for event in made), "utf-8")
+    return str(path)
+
+
+Told = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Told:
+    """Judges a trace by the command, with options: gives the exit code and what is written."""
+
+    def run(made: list[TraceEvent], *options: str) -> tuple[int, str]:
+        code = main(["check", *options, written(tmp_path / "t.jsonl", made)])
+        return code, capsys.readouterr().out
+
+    return run
+
+
+def test_the_command_names_the_sentence_and_exits_with_3_if_strict(told: Told) -> None:
+    made = over_stdio("2025-11-25", C(1, "ping"), S(1, pong="\x1b[2J"))
+    sentence = "2025-11-25/basic/utilities/ping#behavior-requirements.1"
+    code, text = told(made)
+    assert code == 0 and sentence in text and "1 finding in 5 events" in text and "\x1b" not in text
+    assert told(made, "--strict")[0] == 3
+    assert told(made, "--strict", "--role", "client")[0] == 0
+    code, text = told(made, "--format", "json", "--coverage")
+    finding, summary = map(json.loads, text.splitlines())
+    assert code == 0 and finding["blame"] == "server" and finding["ids"] == [sentence]
+    assert summary["findings"] == 1 and not summary["unjudged"]
+    assert {"sentence": sentence, "rule": "pong_is_empty", "client": 0, "server": 1} in summary["applied"]
+
+
+def test_coverage_counts_what_is_asked_of_every_message_by_sentence_and_side(told: Told) -> None:
+    code, text = told(over_stdio("2025-11-25", C(1, "ping"), S(1)), "--coverage")
+    rows = {tuple(line.split()) for line in text.splitlines()}
+    # initialize, initialized and ping; two results.
+    assert code == 0 and ("3", "2", "2025-11-25/basic/index#messages.1", "is_json_rpc") in rows
+    assert ("0", "2", "2025-11-25/basic/transports#stdio.4", "stdout_has_messages_only") in rows
+    assert ("3", "0", "2025-11-25/basic/transports#stdio.5", "stdin_has_messages_only") in rows
+    assert not [row for row in rows if len(row) == 4 and not row[2].startswith("2025-11-25")]
+    # What was never asked is shown, too.
+    assert any(row[:2] == ("0", "0") for row in rows)
+    assert any(row[-5:] == ("sentences", "of", "2025-11-25", "were", "checked") for row in rows)
+
+
+def test_coverage_is_told_by_sentence_role_and_revision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [written(tmp_path / name, over_stdio(name, C(1, "ping"), S(1))) for name in ("2025-06-18", "2025-11-25")]
+    assert main(["check", "--format", "json", "--coverage", *files]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [*told["covered"]] == ["2025-06-18", "2025-11-25"]
+    for revision, row in told["covered"].items():
+        for role in ("client", "server"):
+            asked = {each["sentence"] for each in told["applied"] if each[role]}
+            assert row[role] == sum(each.startswith(revision) for each in asked) > 10
+        assert row["sentences"] > max(row["client"], row["server"])
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        ([], "there was no message to judge"),
+        (events([{"sender": "client", "message": None, "http": None, "end": {"eof": "client"}}], "stdio"),
+         "there was no message to judge"),
+        (over_stdio("2025-11-25", C(1, "ping"), S(1))[3:], "the revision of 2 of 2 messages is unknown"),
+    ],
+)  # fmt: skip
+def test_strict_fails_with_a_reason_where_nothing_follows_from_finding_nothing(
+    made: list[TraceEvent], reason: str, told: Told
+) -> None:
+    code, text = told(made, "--strict")
+    assert code == 6 and f"not all was judged: {reason}" in text
+    code, text = told(made, "--strict", "--format", "json")
+    assert code == 6 and json.loads(text)["unjudged"][0].startswith(reason)
+    assert told(made)[0] == (6 if "no message" in reason else 0)
+
+
+def test_strict_fails_where_no_rule_was_asked(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Checker, "applied", property(lambda self: Counter()))
+    code, text = told(over_stdio("2025-11-25", C(1, "ping"), S(1)), "--strict")
+    assert code == 6 and "not all was judged: no rule was asked" in text
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_strict_passes_what_is_whole_and_the_middle_of_it_with_its_revision(revision: str, told: Told) -> None:
+    lines = [C(1, "tools/list"), S(1, tools=[])]
+    whole = over_stdio(revision, *lines)
+    assert told(whole, "--strict")[0] == 0
+    if revision != "2024-11-05":
+        assert told(events(over_http(revision, *lines)), "--strict")[0] == 0
+    assert told(whole[-2:], "--strict", "--revision", revision)[0] == 0
+    assert told(whole[-2:], "--strict")[0] == (0 if revision == "2026-07-28" else 6)
+
+
+def test_a_last_line_that_is_cut_off_is_named_and_what_stands_before_it_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path(written(tmp_path / "t.jsonl", over_stdio("2025-11-25", C(1, "ping"), S(1, pong=1), C(2, "ping"))))
+    file.write_text(file.read_text("utf-8")[:-20], "utf-8")
+    assert main(["check", str(file)]) == 6
+    told = capsys.readouterr().out
+    assert f"not all was judged: {file}:6: not JSON" in told and "1 finding in 5 events" in told
+    assert main(["check", "--strict", str(file)]) == 3
+    capsys.readouterr()
+    assert main(["narrate", str(file)]) == main(["draw", str(file)]) == 2
+
+
+def test_a_finding_over_http_names_header_and_status_the_request_the_rule_and_no_secret(told: Told) -> None:
+    rows = over_http("2025-11-25", C(1, "ping"), S(1), C(2, "ping"), S(2, pong=1))
+    for row in rows:
+        if row["sender"] == "client":
+            row["http"]["headers"]["authorization"] = "Bearer hunter2"
+    rows[-4]["http"]["headers"]["accept"] = "text/plain"
+    first, second = re.split(r"^(?=\d+: )", told(events(rows))[1], flags=re.M)[1:]
+    assert '"method":"POST"' in first and '"accept":"text/plain"' in first and "rule:     " in first
+    assert "answers:" not in first and "hunter2" not in first
+    assert '"status":200' in second and "rule:     pong_is_empty\n" in second
+    assert f"answers:  {len(rows) - 1}: ping, id 2\n" in second
+    assert "hunter2" not in told(events(rows), "--format", "json")[1]
+    # A reply without a message answers the request of its exchange.
+    made = [row for row in rows[:-4] if row["message"] is None or "id" not in row["message"]][:2]
+    made[1]["http"]["status"] = 200
+    assert [finding.request for finding in check(events(rows[:2] + made))] == ["3: POST"]
+
+
+@pytest.mark.parametrize(
+    ("text", "because"),
+    [('{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}', "NaN is not JSON"),
+     ('\ufeff{"jsonrpc":"2.0","id":1,"result":{}}', "a byte order mark (BOM) stands before it"),
+     ("Starting...", "Parse error: Expecting value")],
+)  # fmt: skip
+def test_a_finding_says_why_a_line_is_not_a_message(text: str, because: str, told: Told) -> None:
+    _, said = told(over_stdio("2025-11-25", raw("server", text)))
+    assert f"because:  {because}" in said.replace("Parse error: NaN", "NaN")
+
+
+def test_equal_findings_are_written_once_with_their_number_and_the_first_places(told: Told) -> None:
+    lines = [line for n in range(1, 301) for line in (C(n, "ping"), S(n, pong=n))]
+    made = over_stdio("2025-11-25", *lines, C(301, "tools/call", arguments=1))
+    _, text = told(made, "--strict")
+    assert text.count("rule:     pong_is_empty") == text.count("rule:     schema") == 1
+    assert "300 times: pong_is_empty, server: at 5, 7, 9, 11, 13, ...\n" in text and "301 findings in 604" in text
+    assert len(told(made, "--format", "json")[1].splitlines()) == 302
+
+
+def test_a_damaged_trace_is_refused_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "t.jsonl"
+    file.write_text(to_row(over_stdio("2025-11-25")[0]._replace(time=1.0)) + '\n{"seq": 2}\n', "utf-8")
+    assert main(["check", str(file)]) == 2
+    assert f"{file}:2: " in capsys.readouterr().err
+
+
+def test_the_command_lists_its_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--list", "--revision", "2024-11-05"]) == 0
+    told = capsys.readouterr().out
+    assert "2024-11-05/" in told and "2025-" not in told.replace("2025-03-26 alone", "")
+
+
+# -- no finding in what we do -------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("way", ["stdio", "http"])
+def test_finds_nothing_in_the_demo(revision: str, way: str, tmp_path: Path) -> None:
+    file = str(tmp_path / "t.jsonl")
+    assert main(["demo", "--all", "--revision", revision, "--trace", file, *(["--http"] if way == "http" else [])]) == 0
+    assert not list(check(read_trace(file)))

@@ -1,0 +1,293 @@
+"""HTTP in a trace: what stands beside a message, what comes without one, and that no secret is among it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from mcp_ref import Client, Context, Server
+from mcp_ref.client.targets import Url
+from mcp_ref.errors import McpError
+from mcp_ref.kit.http.http_exchange import HttpRefusal, HttpRequest
+from mcp_ref.lab.judge.narrate import Narrator, narrate
+from mcp_ref.recording.record import Recorder, TraceEvent, from_row, to_row
+from tests.support.wire import at_once
+
+SESSION = "2025-11-25"
+SECRET = "Bearer swordfish"
+HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+
+
+def weather(**options: Any) -> Server:
+    server = Server("weather", **options)
+
+    @server.tool()
+    def forecast(ctx: Context) -> str:
+        ctx.progress(1, 2)
+        return "sun"
+
+    @server.tool()
+    def come_back(ctx: Context) -> str:
+        ctx.close_stream(retry=1)
+        return "rain"
+
+    return server
+
+
+def facts(events: list[TraceEvent]) -> list[tuple[Any, ...]]:
+    """Of each event: the direction, whether it has a message, and what HTTP says of it, but for its headers."""
+    rows = []
+    for event in events:
+        http = {name: value for name, value in (event.http or {}).items() if name not in ("headers", "exchange")}
+        rows.append((event.direction, event.message is not None, http))
+    return rows
+
+
+def ids(events: list[TraceEvent]) -> list[str]:
+    return [event.http["eventId"] for event in events if event.http and "eventId" in event.http]
+
+
+def both_sides(talk: Any, **options: Any) -> tuple[list[TraceEvent], list[TraceEvent]]:
+    """What a client and a server saw of one conversation."""
+    ours: list[TraceEvent] = []
+    theirs: list[TraceEvent] = []
+    server = weather(trace=theirs.append)
+    with server.serve_http(sse_path="/sse") as http:
+        url = http.sse_url if options.get("revision") == "2024-11-05" else http.url
+        target = Url(url or "", {"Authorization": SECRET, "X-Own": "anything"})
+        with Client(target, trace=ours.append, **options) as client:
+            talk(client)
+    return ours, theirs
+
+
+def test_both_sides_see_the_method_the_status_and_the_events_of_each_exchange() -> None:
+    ours, theirs = both_sides(
+        lambda client: client.call_tool("forecast", on_progress=lambda *seen: None), revision=SESSION
+    )
+    posted, answered = {"method": "POST"}, {"method": "POST", "status": 200}
+    assert [row for row in facts(ours) if row[2]["method"] != "GET"] == [
+        ("send", True, posted),
+        ("receive", True, answered),
+        ("send", True, posted),
+        ("receive", False, {"method": "POST", "status": 202}),
+        ("send", True, posted),
+        ("receive", False, answered),
+        ("receive", False, answered | {"eventId": "s2-1"}),
+        ("receive", True, answered | {"eventId": "s2-2"}),
+        ("receive", True, answered | {"eventId": "s2-3"}),
+        ("send", False, {"method": "POST", "end": "client"}),
+        ("send", False, {"method": "DELETE"}),
+        ("receive", False, {"method": "DELETE", "status": 200}),
+    ]
+    # The standing stream is read by a thread of its own, whose notes may come between the others.
+    assert [row for row in facts(ours) if row[2]["method"] == "GET"] == [
+        ("send", False, {"method": "GET"}),
+        ("receive", False, {"method": "GET", "status": 200}),
+        ("receive", False, {"method": "GET", "status": 200, "eventId": "s1-1"}),
+        ("send", False, {"method": "GET", "end": "client"}),
+    ]
+    assert [event.message for event in ours if event.message] == [event.message for event in theirs if event.message]
+    assert sorted(ids(ours)) == sorted(ids(theirs)) == ["s1-1", "s2-1", "s2-2", "s2-3"]
+
+
+def test_headers_of_the_protocol_are_shown_and_secrets_are_not() -> None:
+    ours, theirs = both_sides(lambda client: client.ping(), revision=SESSION)
+    for events in (ours, theirs):
+        text = "\n".join(to_row(event) for event in events)
+        assert "swordfish" not in text
+        assert "anything" not in text
+        headers = [(event.http or {}).get("headers", {}) for event in events]
+        assert headers[0]["authorization"] == "[redacted]"
+        assert headers[2]["mcp-protocol-version"] == "2025-11-25"
+        # The same digits wherever the session is named, and on both sides.
+        assert len({head["mcp-session-id"] for head in headers if "mcp-session-id" in head}) == 1
+    assert ours[2].http is not None and theirs[2].http is not None
+    assert ours[2].http["headers"]["mcp-session-id"] == theirs[2].http["headers"]["mcp-session-id"]
+
+
+def test_a_stream_that_is_gone_on_with_shows_the_retry_and_the_event_it_goes_on_after() -> None:
+    ours, theirs = both_sides(lambda client: client.call_tool("come_back"), revision=SESSION)
+    for events in (ours, theirs):
+        retry = next(event for event in events if event.http and "retry" in event.http)
+        assert retry.message is None
+        assert retry.http is not None and retry.http["retry"] == 1
+        again = next(event for event in events if event.http and "last-event-id" in event.http.get("headers", {}))
+        assert again.http is not None
+        assert again.http["method"] == "GET"
+        assert again.http["headers"]["last-event-id"] == retry.http["eventId"]
+        assert again.seq > retry.seq
+    told = "\n".join(narrate(ours))
+    assert "says to wait 1 ms before connecting again" in told
+    assert 'goes on with a stream, after event "s2-' in told
+
+
+def test_over_http_and_sse_the_posts_and_the_stream_are_told_apart() -> None:
+    ours, theirs = both_sides(lambda client: client.ping(), revision="2024-11-05")
+    assert {event.transport for event in (*ours, *theirs)} == {"http+sse"}
+    assert facts(ours)[:4] == [
+        ("send", False, {"method": "GET"}),
+        ("receive", False, {"method": "GET", "status": 200}),
+        ("receive", False, {"method": "GET", "status": 200, "event": "endpoint"}),
+        ("send", True, {"method": "POST"}),
+    ]
+    answers = [http for way, carried, http in facts(ours) if way == "receive" and carried]
+    assert answers == [{"method": "GET", "status": 200}] * 2
+    assert sum(http.get("status") == 202 for _, _, http in facts(theirs)) == 3
+
+
+def refused(request: HttpRequest) -> None:
+    raise HttpRefusal(401, "Unauthorized", headers={"WWW-Authenticate": 'Bearer realm="here"'})
+
+
+def test_a_refusal_is_noted_with_its_status_by_both_sides() -> None:
+    ours: list[TraceEvent] = []
+    theirs: list[TraceEvent] = []
+    with weather(trace=theirs.append).serve_http(authenticate=refused) as http, pytest.raises(McpError):
+        Client(http.url, trace=ours.append, revision="2025-11-25").connect()
+    for event in (theirs[1], next(event for event in ours if event.direction == "receive")):
+        assert event.http is not None and event.http["status"] == 401
+        assert event.http["headers"]["www-authenticate"] == 'Bearer realm="here"'
+    assert "HTTP: status 401 Unauthorized" in "\n".join(narrate(theirs))
+
+
+def test_what_is_not_a_session_is_noted_though_no_conversation_has_it() -> None:
+    theirs: list[TraceEvent] = []
+    with weather(trace=theirs.append).serve_http() as http:
+        requests.get(http.url, headers={**HEADERS, "Mcp-Session-Id": "guessed"}, timeout=5)
+    assert facts(theirs)[0] == ("receive", False, {"method": "GET"})
+    assert theirs[1].http is not None and theirs[1].http["status"] == 404
+    assert "guessed" not in "".join(map(to_row, theirs))
+
+
+# -- several clients of one server: which connection, which exchange
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
+def test_answers_are_paired_with_the_requests_of_their_own_client(revision: str) -> None:
+    """Two clients of one server call a tool at the same time, with the same request id."""
+    events, inside = list[TraceEvent](), threading.Barrier(2)
+    server = Server("weather", trace=events.append)
+
+    @server.tool()
+    def forecast(city: str) -> str:
+        inside.wait(timeout=5)
+        return city
+
+    def talk(url: str, city: str) -> None:
+        with Client(url, revision=revision) as client:
+            client.call_tool("forecast", {"city": city})
+
+    with server.serve_http(sse_path="/sse") as http:
+        url = (http.sse_url if revision == "2024-11-05" else http.url) or ""
+        at_once(*(partial(talk, url, city) for city in ("Lisbon", "Porto")))
+    told = [*narrate(events)]
+    assert not [line for line in told if "no request that was seen" in line]
+    said: list[tuple[TraceEvent, Any]] = [(each, each.message) for each in events if isinstance(each.message, dict)]
+    calls = [(event, message) for event, message in said if message.get("method") == "tools/call"]
+    assert len({message["id"] for _, message in calls}) == 1
+    assert len({event.conn for event, _ in calls}) == 2
+    for call, asked in calls:
+        own = [each for each in said if each[0].conn == call.conn and "result" in each[1]]
+        ((answer, message),) = [each for each in own if each[1]["id"] == asked["id"]]
+        assert message["result"]["content"][0]["text"] == asked["params"]["arguments"]["city"]
+        assert "response to 2: tools/call, after" in told[answer.seq - 1] or revision == "2026-07-28"
+
+
+def test_a_session_is_one_connection_to_the_server_and_each_request_without_one_is_one() -> None:
+    for revision, connections in ((SESSION, 1), ("2026-07-28", 3)):
+        # The stateless one begins with server/discover.
+        _, theirs = both_sides(lambda client: [client.list_tools(), client.list_tools()], revision=revision)
+        assert len({event.conn for event in theirs}) == connections
+
+
+def test_an_exchange_has_the_request_its_status_and_its_events() -> None:
+    for events in both_sides(lambda client: client.call_tool("come_back"), revision=SESSION):
+        exchanges: dict[int, list[TraceEvent]] = {}
+        for event in events:
+            assert event.http is not None
+            exchanges.setdefault(event.http["exchange"], []).append(event)
+        assert sorted(exchanges) == list(range(1, len(exchanges) + 1))
+        for request, *answer in exchanges.values():
+            assert request.http is not None and "status" not in request.http
+            assert all(event.http and {"status", "end"} & event.http.keys() for event in answer)
+            # Each answer is there, although the standing stream and the one of the call were open at the same time.
+            assert answer
+        asked = [first.message["method"] for first, *_ in exchanges.values() if isinstance(first.message, dict)]
+        assert asked == ["initialize", "notifications/initialized", "tools/call"]
+
+
+# -- the recorder of a server on HTTP
+
+
+def test_the_recorder_is_closed_with_the_last_service_and_not_before(tmp_path: Path) -> None:
+    events: list[TraceEvent] = []
+    server = weather(trace=events.append)
+    with server.serve_http() as first:
+        with server.serve_http() as second, Client(second.url) as client:
+            client.discover()
+        seen = len(events)
+        with Client(first.url) as client:
+            client.discover()
+    assert len(events) > seen
+    assert "mcp-trace" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_recorder_that_was_given_stays_open() -> None:
+    events: list[TraceEvent] = []
+    with Recorder(events.append) as recorder:
+        for _ in range(2):
+            with weather(trace=recorder).serve_http() as http, Client(http.url) as client:
+                client.call_tool("forecast")
+    assert sum(isinstance(e.message, dict) and e.message.get("method") == "tools/call" for e in events) == 2
+
+
+def test_a_trace_that_cannot_be_written_is_told_to_who_serves() -> None:
+    with pytest.raises(OSError, match="no/such"):
+        weather(trace="/no/such/folder/trace.jsonl").serve_http()
+
+
+# -- files, and words
+
+
+def test_a_line_keeps_the_microsecond_and_what_http_says_and_one_without_is_read_as_before() -> None:
+    event = TraceEvent(1, 1764061200.123456, "t", "send", "server", None, "http", {"method": "GET"})
+    assert from_row(to_row(event)) == event
+    old = TraceEvent(1, 1764061200.123456, "t", "send", "server", {"jsonrpc": "2.0", "method": "x"}, "stdio")
+    assert "http" not in json.loads(to_row(old))
+    assert from_row(to_row(old)) == old
+    assert "conn" not in json.loads(to_row(old))
+    numbered = event._replace(conn=7, http={"method": "GET", "exchange": 3})
+    assert from_row(to_row(numbered)) == numbered
+
+
+@pytest.mark.parametrize(
+    ("http", "words"),
+    [
+        ({"method": "GET"}, "asks for an event stream"),
+        ({"method": "GET", "headers": {"last-event-id": "a-1"}}, 'after event "a-1"'),
+        ({"method": "DELETE"}, "ends the session"),
+        ({"status": 202}, "accepted"),
+        ({"status": 404, "method": "POST"}, "HTTP status 404 Not Found for POST"),
+        ({"status": 299}, "HTTP status 299"),
+        ({"event": "endpoint"}, "posted to"),
+        ({"eventId": "s1-1"}, "the place in the stream"),
+        ({}, "HTTP"),
+    ],
+)
+def test_what_carries_no_message_is_told_in_words(http: dict[str, Any], words: str) -> None:
+    told = Narrator().tell(TraceEvent(1, 0.0, "t", "receive", "server", None, "http", http))
+    assert words in told
+    assert told.isprintable() or "\n" in told
+
+
+def test_a_message_has_one_line_of_http() -> None:
+    http = {"method": "POST", "headers": {"mcp-protocol-version": "2025-11-25", "mcp-session-id": "[redacted 0a1b]"}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    told = Narrator().tell(TraceEvent(1, 0.0, "t", "send", "server", message, "http", http))
+    assert "HTTP: POST, revision 2025-11-25, session [redacted 0a1b]" in told

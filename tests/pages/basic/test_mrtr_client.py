@@ -1,0 +1,122 @@
+"""Input responses: a client answers what a result asks for, and asks again with that and the state as it came."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_ref.errors import RemoteProtocolError, RequestCancelled, RequestTimeout, TransportClosed
+from mcp_ref.pages.basic.mrtr import answer_inputs, elicitation_form, retry_params, roots_listing, sampling
+
+FORM = elicitation_form("Who?", {"name": {"type": "string"}})
+SAMPLING = sampling("Capital?", max_tokens=9)
+
+
+# -- what is asked for --------------------------------------------------------------------------------------------
+
+
+def asking(requests: Any) -> Any:
+    return {"resultType": "input_required", "inputRequests": requests}
+
+
+def nobody(method: str, params: Any) -> Any:
+    raise AssertionError("nobody is asked")
+
+
+def test_a_result_may_ask_for_nothing_but_to_come_again() -> None:
+    assert answer_inputs({"resultType": "input_required", "requestState": ""}, nobody) == {}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {},
+        {"inputRequests": None},
+        {"inputRequests": []},
+        {"requestState": None},
+        {"requestState": 5, "inputRequests": {}},
+    ],
+)
+def test_a_result_that_breaks_the_page_is_the_servers_fault(result: Any) -> None:
+    with pytest.raises(RemoteProtocolError):
+        answer_inputs({"resultType": "input_required", **result}, nobody)
+
+
+BAD = [
+    None,
+    "x",
+    {},
+    {"method": 5},
+    {"method": ["roots/list"]},
+    {"method": "ping"},
+    {"method": "tools/call", "params": {"name": "x"}},
+    {"method": "elicitation/create"},
+    {"method": "elicitation/create", "params": {"mode": "tea", "message": "m"}},
+    {"method": "sampling/createMessage", "params": {"messages": "hello"}},
+    {"method": "roots/list", "params": None},
+]
+
+
+@pytest.mark.parametrize("request_", BAD)
+def test_before_anybody_is_asked_every_question_is_looked_at(request_: Any) -> None:
+    asked: list[str] = []
+
+    def answer(method: str, params: Any) -> Any:
+        asked.append(method)
+        return {"roots": []}
+
+    requests = {"good": roots_listing(), "bad": request_}
+    with pytest.raises(RemoteProtocolError):
+        answer_inputs(asking(requests), answer)
+    assert not asked
+
+
+# -- answers ------------------------------------------------------------------------------------------------------
+
+
+def test_each_question_is_answered_under_its_key_in_order() -> None:
+    asked: list[Any] = []
+
+    def answer(method: str, params: Any) -> Any:
+        asked.append((method, params))
+        return {"action": "decline"} if method == "elicitation/create" else {"roots": []}
+
+    requests = {"z": FORM, "a": {"method": "roots/list"}}
+    assert answer_inputs(asking(requests), answer) == {"z": {"action": "decline"}, "a": {"roots": []}}
+    assert asked == [("elicitation/create", FORM["params"]), ("roots/list", {})]
+
+
+def test_an_answer_has_only_what_the_revision_has() -> None:
+    answers = answer_inputs(asking({"r": roots_listing()}), lambda method, params: {"roots": [], "_meta": {"a": 1}})
+    assert answers == {"r": {"roots": []}}
+
+
+@pytest.mark.parametrize(
+    "problem", [RequestCancelled("enough"), RequestTimeout("late"), TransportClosed("gone"), KeyboardInterrupt()]
+)
+def test_what_ended_the_call_itself_is_not_a_refusal(problem: BaseException) -> None:
+    def answer(method: str, params: Any) -> Any:
+        raise problem
+
+    with pytest.raises(type(problem)):
+        answer_inputs(asking({"s": SAMPLING}), answer)
+
+
+# -- the next round -----------------------------------------------------------------------------------------------
+
+
+def test_the_params_of_the_request_stay_as_they_were() -> None:
+    params = {"name": "x", "arguments": {"a": 1}, "_meta": {"progressToken": 1}}
+    assert retry_params(params, {"requestState": "s"}, {"k": {"roots": []}}) == {
+        **params,
+        "requestState": "s",
+        "inputResponses": {"k": {"roots": []}},
+    }
+    assert params == {"name": "x", "arguments": {"a": 1}, "_meta": {"progressToken": 1}}
+    assert retry_params(None, {"requestState": "s"}, {}) == {"requestState": "s"}
+
+
+def test_the_state_is_echoed_as_it_is() -> None:
+    for state in ("", " ", "\n padded \t\r\n", "null", "%20+%2B==", "AEAD \u00e9 \ud800 {}", "x" * 100_000):
+        assert retry_params({"name": "x"}, {"requestState": state}, {}) == {"name": "x", "requestState": state}

@@ -1,0 +1,507 @@
+"""The client's half of subscriptions: over streams that the test fills, and over two peers that talk to each other."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from queue import Empty, SimpleQueue
+from types import SimpleNamespace
+from typing import Any
+from weakref import WeakSet
+
+import pytest
+
+from mcp_ref.errors import (
+    ErrorResponse,
+    HttpStatusError,
+    LocalProtocolError,
+    McpError,
+    RemoteProtocolError,
+    RequestCancelled,
+    RequestTimeout,
+    TransportClosed,
+)
+from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref.kit.threads.warn_once import Complaints
+from mcp_ref.pages.basic import subscriptions as listening
+from mcp_ref.pages.basic.subscriptions import Listening, listen
+from mcp_ref.revisions import LATEST_STATELESS
+from tests.support.wire import PATIENCE, Background
+
+ID = "io.modelcontextprotocol/subscriptionId"
+TOOLS = "notifications/tools/list_changed"
+PROMPTS = "notifications/prompts/list_changed"
+UPDATED = "notifications/resources/updated"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+CANCELLED = "notifications/cancelled"
+BROKEN = TransportClosed("the connection broke")
+
+
+class FakeStream:
+    """A stream whose messages the test says, before or while it is read."""
+
+    def __init__(self, *said: Any) -> None:
+        self.inbox: SimpleQueue[Any] = SimpleQueue()
+        self.deadline = Deadline(None)
+        self.lifted = threading.Event()
+        self.reading = threading.Event()
+        self.closed: list[str] = []
+        for each in said:
+            self.inbox.put(each)
+
+    def say(self, method: str, **params: Any) -> None:
+        self.inbox.put(note(method, **params))
+
+    def acknowledge(self, **honoured: Any) -> FakeStream:
+        self.say(ACKNOWLEDGED, notifications=honoured)
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            left = None if self.lifted.is_set() else self.deadline.left()
+            if self.inbox.empty():
+                self.reading.set()
+            try:
+                message = self.inbox.get(timeout=PATIENCE if left is None else left)
+            except Empty:
+                assert left is not None, "nobody ended the stream"
+                raise RequestTimeout("no acknowledgement") from None
+            if isinstance(message, BaseException):
+                raise message
+            yield message
+            if "method" not in message:
+                return
+
+    def lift(self) -> None:
+        self.lifted.set()
+
+    def close(self, reason: str) -> None:
+        self.closed.append(reason)
+        self.inbox.put(RequestCancelled(reason))
+
+
+def note(method: str, **params: Any) -> Any:
+    return {"jsonrpc": "2.0", "method": method, "params": {**params, "_meta": {ID: 1}}}
+
+
+CLOSING: Any = {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "_meta": {ID: 1}}}
+
+
+def failing(code: int = -32603) -> Any:
+    return {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "no"}}
+
+
+class FakeClient:
+    """What opens streams: those that the test has laid out, or what opening them raises."""
+
+    def __init__(self, *streams: FakeStream | McpError) -> None:
+        self.streams = list(streams)
+        self.asked: list[tuple[str, Any]] = []
+        self.before_opening: Callable[[], None] | None = None
+        self.listenings: WeakSet[Listening] = WeakSet()
+        complain, terms = Complaints(logging.getLogger("mcp_ref")), SimpleNamespace(revision=LATEST_STATELESS)
+        self.session = SimpleNamespace(peer=SimpleNamespace(complain=complain, terms=terms))
+
+    def open_stream(self, method: str, params: Any, deadline: Deadline) -> FakeStream:
+        self.asked.append((method, params))
+        if self.before_opening is not None:
+            self.before_opening()
+        stream = self.streams.pop(0) if self.streams else TransportClosed("nobody is there")
+        if isinstance(stream, BaseException):
+            raise stream
+        stream.deadline = deadline
+        return stream
+
+
+def acknowledged(*said: Any) -> FakeStream:
+    stream = FakeStream().acknowledge(toolsListChanged=True)
+    for each in said:
+        stream.inbox.put(each)
+    return stream
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attempts follow each other without a pause."""
+    monkeypatch.setattr(listening, "REOPEN_INTERVALS", (0.0, 0.0, 0.0))
+
+
+def in_a_thread(job: Callable[[], Any]) -> Callable[[], Any]:
+    """Run it; what is returned waits for the result, or raises what it raised."""
+    running = Background(job)
+
+    def result() -> Any:
+        value = running.outcome()
+        if isinstance(value, BaseException):
+            raise value
+        return value
+
+    return result
+
+
+# -- what is asked for --------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_sent_before_the_block_is_entered() -> None:
+    client = FakeClient()
+    events = listen(client, tools=True)
+    assert client.asked == []
+    with pytest.raises(LocalProtocolError, match="enter it first"):
+        next(events)
+    with pytest.raises(LocalProtocolError, match="enter it first"):
+        events.get(1)
+
+
+def test_listening_for_nothing_is_refused_here() -> None:
+    with pytest.raises(ValueError, match="listen for at least one"):
+        listen(FakeClient(), resources=[])
+    with pytest.raises(TypeError, match="list of URIs"):
+        listen(FakeClient(), resources="file:///a")
+
+
+# -- entering -----------------------------------------------------------------------------------------------------
+
+
+def test_entering_waits_for_the_acknowledgement_and_from_then_on_there_is_no_limit() -> None:
+    stream = FakeStream()
+    client = FakeClient(stream)
+    events = listen(client, tools=True, timeout=PATIENCE)
+    entering = in_a_thread(events.__enter__)
+    assert stream.reading.wait(PATIENCE)
+    assert not stream.lifted.is_set()
+    stream.acknowledge(toolsListChanged=True)
+    assert entering() is events
+    assert stream.lifted.is_set()
+    assert events.honoured == {"toolsListChanged": True}
+    events.close()
+
+
+def test_what_is_not_honoured_is_said_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    client = FakeClient(acknowledged())
+    with caplog.at_level(logging.WARNING), listen(client, tools=True, prompts=True, resources=["a:"]) as events:
+        assert events.honoured == {"toolsListChanged": True}
+        assert events.refused == {"promptsListChanged": True, "resourceSubscriptions": ["a:"]}
+    assert "leaves out {'promptsListChanged': True, 'resourceSubscriptions': ['a:']}" in caplog.text
+
+
+def test_a_server_that_does_not_acknowledge_in_time_is_given_up() -> None:
+    stream = FakeStream()
+    with pytest.raises(RequestTimeout), listen(FakeClient(stream), tools=True, timeout=0.01):
+        pass
+    assert len(stream.closed) == 1
+
+
+@pytest.mark.parametrize(
+    "first",
+    [note(TOOLS), CLOSING, note(CANCELLED, requestId=1), note(ACKNOWLEDGED), note(ACKNOWLEDGED, notifications=[])],
+    ids=["a notification", "the closing", "a cancellation", "without filter", "a filter of another shape"],
+)
+def test_anything_else_before_the_acknowledgement_breaks_the_protocol(first: Any) -> None:
+    stream = FakeStream(first)
+    with (
+        pytest.raises(RemoteProtocolError, match="before it acknowledged|malformed"),
+        listen(FakeClient(stream), tools=True),
+    ):
+        pass
+    assert len(stream.closed) == 1
+
+
+def test_a_connection_that_breaks_on_entering_is_an_error_and_not_opened_again() -> None:
+    client = FakeClient(FakeStream(BROKEN), acknowledged())
+    with pytest.raises(TransportClosed), listen(client, tools=True):
+        pass
+    assert len(client.asked) == 1
+
+
+def test_a_subscription_is_entered_once() -> None:
+    events = listen(FakeClient(acknowledged()), tools=True)
+    with events:
+        pass
+    with pytest.raises(RuntimeError, match="entered only once"):
+        events.__enter__()
+
+
+# -- iterating ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "message",
+    [note(PROMPTS), note("notifications/message", data=1), note(ACKNOWLEDGED, notifications={}), note(UPDATED, uri=1)],
+)
+def test_what_was_not_asked_for_is_not_an_event(message: Any) -> None:
+    with listen(FakeClient(acknowledged(message, note(TOOLS), CLOSING)), tools=True, resources=["a:"]) as events:
+        assert [event.method for event in events] == [TOOLS]
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        [CLOSING],
+        [note(CANCELLED, requestId=1, reason="maintenance"), CLOSING],
+        [note(CANCELLED, requestId=1)],
+        [{"jsonrpc": "2.0", "id": 1, "result": {}}],
+        [CLOSING, note(CANCELLED, requestId=1)],
+    ],
+    ids=["result", "cancelled, result", "cancelled", "a bare result", "result, cancelled"],
+)
+def test_the_server_ends_it_in_any_of_the_ways_there_are(last: list[Any]) -> None:
+    client = FakeClient(acknowledged(note(TOOLS), *last))
+    with listen(client, tools=True) as events:
+        assert not events.graceful
+        assert [event.method for event in events] == [TOOLS]
+        assert events.graceful
+        assert list(events) == []
+        with pytest.raises(TransportClosed, match="has ended"):
+            events.get(1)
+    assert len(client.asked) == 1
+
+
+@pytest.mark.parametrize("read", [next, lambda events: events.get(PATIENCE)], ids=["next", "get"])
+@pytest.mark.parametrize(
+    ("last", "error", "says"),
+    [
+        (failing(), ErrorResponse, "no"),
+        (
+            {**CLOSING, "result": {"resultType": "com.example/odd"}},
+            RemoteProtocolError,
+            "of the kind 'com.example/odd'",
+        ),
+        (RequestCancelled("by another hand"), RequestCancelled, "another hand"),
+    ],
+    ids=["an error", "a closing of an unknown kind", "given up by somebody else"],
+)
+def test_what_ends_the_reading_is_raised_once(
+    last: Any, error: type[McpError], says: str, read: Callable[[Listening], Any]
+) -> None:
+    with listen(FakeClient(acknowledged(note(TOOLS), last)), tools=True) as events:
+        assert read(events).method == TOOLS
+        with pytest.raises(error, match=says):
+            read(events)
+        assert not events.graceful
+        assert list(events) == []
+        with pytest.raises(TransportClosed, match="has ended"):
+            events.get(PATIENCE)
+
+
+def test_the_iteration_may_be_left_and_taken_up_again() -> None:
+    with listen(FakeClient(acknowledged(note(TOOLS), note(TOOLS), CLOSING)), tools=True) as events:
+        for _ in events:
+            break
+        assert len(list(events)) == 1
+
+
+# -- ending it here -----------------------------------------------------------------------------------------------
+
+
+def test_leaving_the_block_tells_the_server_once() -> None:
+    stream = acknowledged(note(TOOLS))
+    with listen(FakeClient(stream), tools=True) as events:
+        next(events)
+    events.close()
+    assert stream.closed == ["no longer wanted"]
+    assert events.closed and not events.graceful
+    assert list(events) == []
+
+
+@pytest.mark.parametrize("problem", [BROKEN, RemoteProtocolError("half a message"), RequestCancelled("closed")])
+def test_whatever_closing_does_to_the_stream_the_iteration_ends_quietly(problem: McpError) -> None:
+    stream = acknowledged()
+    client = FakeClient(stream, acknowledged())
+    with listen(client, tools=True) as events:
+        stream.close = lambda reason: stream.inbox.put(problem)  # type: ignore[method-assign]
+        rest = in_a_thread(lambda: list(events))
+        assert stream.reading.wait(PATIENCE)
+        events.close()
+        assert rest() == []
+    assert len(client.asked) == 1
+
+
+@pytest.mark.parametrize("when", ["before", "while the request is sent", "while it waits"])
+def test_one_that_is_closed_before_it_is_acknowledged_is_given_up(when: str) -> None:
+    stream = FakeStream()
+    client = FakeClient(stream)
+    events = listen(client, tools=True)
+    if when == "before":
+        events.close()
+    elif when == "while the request is sent":
+        client.before_opening = events.close
+    entering = in_a_thread(events.__enter__)
+    if when == "while it waits":
+        assert stream.reading.wait(PATIENCE)
+        events.close()
+    with pytest.raises(RequestCancelled):
+        entering()
+    assert (len(client.asked), len(stream.closed)) == ((0, 0) if when == "before" else (1, 1))
+
+
+# -- a connection that breaks -------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_stream_that_breaks_is_asked_for_again() -> None:
+    first, second = acknowledged(note(TOOLS), BROKEN), FakeStream()
+    second.acknowledge(toolsListChanged=True, promptsListChanged=True)
+    second.inbox.put(note(PROMPTS))
+    second.inbox.put(CLOSING)
+    client = FakeClient(first, second)
+    reopened: list[Any] = []
+    with listen(client, tools=True, prompts=True, on_reopen=lambda: reopened.append(dict(events.honoured))) as events:
+        assert [event.method for event in events] == [TOOLS, PROMPTS]
+    assert client.asked == [client.asked[0]] * 2
+    assert reopened == [{"toolsListChanged": True, "promptsListChanged": True}]
+    assert second.lifted.is_set()
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_stream_that_ends_without_a_response_has_broken() -> None:
+    class Short(FakeStream):
+        def __iter__(self) -> Iterator[Any]:
+            while not self.inbox.empty():
+                yield self.inbox.get_nowait()
+
+    first = Short()
+    first.acknowledge(toolsListChanged=True)
+    client = FakeClient(first, acknowledged(CLOSING))
+    with listen(client, tools=True) as events:
+        assert list(events) == []
+        assert events.graceful
+    assert len(client.asked) == 2
+
+
+def test_it_is_not_asked_for_again_where_that_is_not_wanted() -> None:
+    client = FakeClient(acknowledged(BROKEN), acknowledged())
+    with listen(client, tools=True, reopen=False) as events:
+        with pytest.raises(TransportClosed, match="the connection broke"):
+            next(events)
+        assert list(events) == []
+    assert len(client.asked) == 1
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(
+    "passing",
+    [
+        BROKEN,
+        HttpStatusError(503),
+        HttpStatusError(429),
+        FakeStream(RequestTimeout("no acknowledgement")),
+        FakeStream(BROKEN),
+        RequestTimeout("no connection"),
+    ],
+)
+def test_what_may_pass_is_tried_again(passing: Any) -> None:
+    client = FakeClient(acknowledged(BROKEN), passing, acknowledged(CLOSING))
+    with listen(client, tools=True) as events:
+        assert list(events) == []
+    assert len(client.asked) == 3
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(
+    ("last", "error"),
+    [
+        (HttpStatusError(401), HttpStatusError),
+        (LocalProtocolError("the client is closed"), LocalProtocolError),
+        (FakeStream(failing()), ErrorResponse),
+        (FakeStream(CLOSING), RemoteProtocolError),
+    ],
+)
+def test_what_will_not_pass_is_raised(last: Any, error: type[McpError]) -> None:
+    client = FakeClient(acknowledged(BROKEN), last, acknowledged(CLOSING))
+    with listen(client, tools=True) as events:
+        with pytest.raises(error):
+            next(events)
+        assert list(events) == []
+    assert len(client.asked) == 2
+
+
+@pytest.mark.usefixtures("at_once")
+def test_attempts_are_numbered_in_a_row_and_then_it_is_given_up() -> None:
+    client = FakeClient(acknowledged(BROKEN), acknowledged(BROKEN))
+    with listen(client, tools=True) as events:
+        with pytest.raises(TransportClosed, match="could not be reopened: nobody is there"):
+            next(events)
+    assert len(client.asked) == 1 + len(listening.REOPEN_INTERVALS)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_stream_that_has_lasted_begins_a_new_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "STEADY_INTERVAL", 0.0)
+    streams = [acknowledged(note(TOOLS), BROKEN) for _ in range(3 * len(listening.REOPEN_INTERVALS))]
+    with listen(FakeClient(*streams, acknowledged(CLOSING)), tools=True) as events:
+        assert len(list(events)) == len(streams)
+
+
+def test_the_pauses_grow_and_are_bounded() -> None:
+    assert list(listening.REOPEN_INTERVALS) == sorted(listening.REOPEN_INTERVALS)
+    assert sum(listening.REOPEN_INTERVALS) < 60
+
+
+def test_closing_ends_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "REOPEN_INTERVALS", (3600.0,))
+    broke = acknowledged(BROKEN)
+    client = FakeClient(broke, acknowledged())
+    with listen(client, tools=True) as events:
+        pausing = threading.Event()
+        wait = events._over.wait
+        events._over.wait = lambda timeout=None: (pausing.set(), wait(timeout))[1]  # type: ignore[func-returns-value]
+        rest = in_a_thread(lambda: list(events))
+        assert pausing.wait(PATIENCE)
+        events.close()
+        assert rest() == []
+    assert len(client.asked) == 1
+
+
+@pytest.mark.usefixtures("at_once")
+def test_closing_while_it_is_opened_again_ends_it() -> None:
+    second = FakeStream()
+    client = FakeClient(acknowledged(BROKEN), second)
+    with listen(client, tools=True) as events:
+        rest = in_a_thread(lambda: list(events))
+        assert second.reading.wait(PATIENCE)
+        events.close()
+        assert rest() == []
+    assert second.closed
+
+
+# -- get ----------------------------------------------------------------------------------------------------------
+
+
+def test_one_event_can_be_waited_for_for_a_time_and_waited_for_again() -> None:
+    stream = acknowledged()
+    with listen(FakeClient(stream), tools=True) as events:
+        for _ in range(2):
+            with pytest.raises(RequestTimeout):
+                events.get(0.01)
+        stream.say(TOOLS)
+        assert events.get(PATIENCE).method == TOOLS
+        stream.say(TOOLS)
+        assert next(events).method == TOOLS
+    assert stream.closed == ["no longer wanted"]
+
+
+def test_closing_ends_a_get_that_waits() -> None:
+    stream = acknowledged()
+    with listen(FakeClient(stream), tools=True) as events:
+        waiting = in_a_thread(events.get)
+        assert stream.reading.wait(PATIENCE)
+        events.close()
+        with pytest.raises(TransportClosed, match="has ended"):
+            waiting()
+
+
+def test_get_reads_one_event_and_no_more() -> None:
+    stream = acknowledged(*(note(UPDATED, uri=f"a:/{number}") for number in range(3)))
+    with listen(FakeClient(stream), resources=["a:"]) as events:
+        assert events.get(PATIENCE).params["uri"] == "a:/0"
+        assert stream.inbox.qsize() == 2
+        assert [events.get(PATIENCE).params["uri"] for _ in range(2)] == ["a:/1", "a:/2"]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_callback_may_close_it() -> None:
+    client = FakeClient(acknowledged(BROKEN), acknowledged(note(TOOLS)))
+    with listen(client, tools=True, on_reopen=lambda: events.close()) as events:
+        with pytest.raises(TransportClosed, match="has ended"):
+            events.get(PATIENCE)

@@ -1,0 +1,1093 @@
+"""basic/transports#streamable-http: the client's side, against servers that are scripted byte by byte."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import json
+import os
+import queue
+import random
+import socket
+import struct
+import threading
+import time
+import tracemalloc
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import pytest
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+
+from mcp_ref.errors import (
+    AnswerLost,
+    HttpStatusError,
+    McpError,
+    RemoteProtocolError,
+    RequestCancelled,
+    RequestTimeout,
+    SessionExpired,
+    TransportClosed,
+)
+from mcp_ref.kit.http import http_client
+from mcp_ref.kit.http.http_call import HttpCall
+from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref.pages.basic.transports.streamable_http import client as transports
+from mcp_ref.pages.basic.transports.streamable_http.client import HttpClientTransport
+from mcp_ref.revisions import find_revision
+from tests.features.test_interrupts import Interrupter
+from tests.pages.basic.transports.collector import WAIT, Collector, in_thread, soon
+
+from .scripted import (
+    END,
+    STREAM_HEAD,
+    Asked,
+    ScriptedServer,
+    Wire,
+    chunk,
+    content,
+    event,
+    head,
+    result,
+    status,
+    stream,
+    then,
+)
+
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add"}}
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
+NOTE = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+PROGRESS = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}}
+ASSIGNED = content(result(), "Mcp-Session-Id: abc")
+NEWEST = find_revision("2025-11-25")
+
+
+pytestmark = pytest.mark.usefixtures("no_descriptor_leaks")
+
+
+class Inbox:
+    """What a peer would be for one request."""
+
+    def __init__(self) -> None:
+        self.queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.on_give_up: Callable[[], None] | None = None
+        self.sent = False
+
+    def until(self, deadline: Deadline) -> Iterator[dict[str, Any]]:
+        raise AssertionError("over HTTP nothing waits in an inbox")
+
+    def waiting(self) -> Iterator[dict[str, Any]]:
+        while not self.queue.empty():
+            item = self.queue.get()
+            if isinstance(item, McpError):
+                raise item
+            yield item
+
+    def give_up(self, reason: McpError) -> None:
+        self.queue.put(reason)
+        if self.on_give_up is not None:
+            self.on_give_up()
+
+
+class Client(Collector):
+    """A transport, and as much of a peer as it needs."""
+
+    def __init__(self, server: ScriptedServer | str, **options: Any) -> None:
+        super().__init__()
+        self.transport = HttpClientTransport(server if isinstance(server, str) else server.url, **options)
+        self.inboxes: dict[Any, Inbox] = {}
+
+    def __enter__(self) -> Self:
+        self.transport.start(self.receive, self.lost)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.transport.close(soon())
+        assert self.ends == 1
+
+    def receive(self, text: bytes) -> None:
+        super().receive(text)
+        message = json.loads(text)
+        if isinstance(message, dict):
+            token = message.get("params", {}).get("progressToken")
+            inbox = self.inboxes.get(token if "method" in message else message.get("id"))
+            if inbox is not None:
+                inbox.queue.put(message)
+
+    def call(self, message: dict[str, Any] = CALL, timeout: float | None = WAIT, inbox: Inbox | None = None) -> Any:
+        """All that belongs to the request, the response last."""
+        self.inboxes[message["id"]] = inbox = inbox or Inbox()
+        found = []
+        for answer in self.transport.exchange(message, inbox, Deadline(timeout)):
+            found.append(answer)
+            if "method" not in answer:
+                break
+        assert inbox.on_give_up is None
+        return found
+
+    def begin(self, message: dict[str, Any] = CALL, deadline: Deadline | None = None) -> tuple[Inbox, Any]:
+        """The inbox of a request, and its answers as they come; whoever begins it closes it."""
+        self.inboxes[message["id"]] = inbox = Inbox()
+        return inbox, self.transport.exchange(message, inbox, deadline or soon())
+
+    def open(self, revision: str = "2025-11-25", listen: bool = False) -> None:
+        """Initialize, as far as a transport sees it; where it is to listen too, do that."""
+        self.call(INITIALIZE)
+        self.transport.agreed(find_revision(revision))
+        if listen:
+            self.transport.opened(find_revision(revision))
+
+
+# -- sending -------------------------------------------------------------------------------------------------------
+
+
+def test_a_message_is_a_post_that_accepts_json_and_event_streams() -> None:
+    with ScriptedServer(post=content(result())) as server, Client(server, headers={"X-Key": "k"}) as client:
+        assert client.call() == [result()]
+        asked = server.request("POST")
+    assert asked.path == "/mcp"
+    assert asked.json() == CALL
+    assert asked.headers["accept"] == "application/json, text/event-stream"
+    assert asked.headers["content-type"] == "application/json"
+    assert asked.headers["x-key"] == "k"
+    assert "mcp-session-id" not in asked.headers
+    assert "mcp-protocol-version" not in asked.headers
+
+
+@pytest.mark.parametrize("answer", [status(202), status(200), head(204, length=None)])
+def test_a_notification_is_accepted_without_a_body(answer: bytes) -> None:
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        client.transport.send(NOTE, soon())
+        client.transport.send(NOTE, soon())
+        assert [server.request().connection, server.request().connection] == [1, 1]
+
+
+def test_a_notification_that_is_refused_raises() -> None:
+    body = b'{"jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}}'
+    with (
+        ScriptedServer(post=status(400, "Content-Type: application/json", body=body)) as server,
+        Client(server) as client,
+    ):
+        with pytest.raises(HttpStatusError, match="status 400.*no") as caught:
+            client.transport.send(NOTE, soon())
+    assert caught.value.status == 400
+
+
+def test_a_batch_delivers_the_responses_of_its_reply() -> None:
+    reply = content([result(1), result(2)])
+    with ScriptedServer(post=[reply, stream(event(result(2)), event(result(1)))]) as server, Client(server) as client:
+        for _ in range(2):
+            client.transport.send([CALL, {**CALL, "id": 2}, NOTE], soon())
+        assert client.message() == [result(1), result(2)]
+        assert [client.message(), client.message()] == [result(2), result(1)]
+
+
+def test_a_reply_that_lacks_a_response_of_the_batch_raises() -> None:
+    with ScriptedServer(post=content([result(1)])) as server, Client(server) as client:
+        with pytest.raises(RemoteProtocolError, match="lacks the response to 1 requests"):
+            client.transport.send([CALL, {**CALL, "id": 2}], soon())
+
+
+OWN = ["Accept", "Mcp-Method", "mcp-name", "MCP-Protocol-Version", "Mcp-Param-Region", "mcp-param-x"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        *(
+            (name, value, None)
+            for name, value in [("X-A", "a\r\nX-B: b"), ("X A", "a"), ("X-A", " a"), ("X-A", "\u20ac")]
+        ),
+        *((name, "x", "set by the transport") for name in OWN),
+    ],
+)
+def test_a_header_that_cannot_be_sent_or_is_the_transports_own_is_refused(
+    name: str, value: str, says: str | None
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        HttpClientTransport("http://127.0.0.1/mcp", headers={name: value})
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:80", "ftp://host/", "http://", "/mcp"])
+def test_a_url_of_another_kind_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="http"):
+        HttpClientTransport(url)
+
+
+# -- replies -------------------------------------------------------------------------------------------------------
+
+
+def test_an_event_stream_is_read_as_it_comes() -> None:
+    seen = threading.Event()
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.send(STREAM_HEAD, chunk(b": hello\n\n"), event(PROGRESS))
+        assert seen.wait(WAIT)
+        wire.send(event(result()), END)
+
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        _, answers = client.begin()
+        assert next(answers) == PROGRESS
+        seen.set()
+        assert next(answers) == result()
+        answers.close()
+
+
+@pytest.mark.parametrize(
+    "answer, message",
+    [
+        (status(202), "status 202 and no content"),
+        (status(200, "Content-Type: text/html", body=b"<p>"), "text/html"),
+        (status(200, body=b"{}"), "status 200 and content without a Content-Type"),
+        (status(200), "status 200 and no content"),
+        (status(200, "Content-Type: application/json", body=b"hello"), "is not a message: 'hello'"),
+        (content(result(77)), "lacks the response to tools/call"),
+        (content(PROGRESS | {"params": {}}), "lacks the response to tools/call"),
+        (
+            status(200, "Content-Type: application/json", body=b'{"a": NaN}'),
+            'lacks the response to tools/call: \'{"a": N',
+        ),
+    ],
+)
+def test_a_reply_without_the_response_is_the_servers_mistake(answer: bytes, message: str) -> None:
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        with pytest.raises(RemoteProtocolError, match=message):
+            client.call()
+
+
+# Interim responses (RFC 9110 15.2), each with what may stand in its head.
+INTERIM = {
+    "100": b"HTTP/1.1 100 Continue\r\n\r\n",
+    "102": b"HTTP/1.1 102 Processing\r\nX-Progress: 7\r\nX-Progress: 8\r\n\r\n",
+    "103": b"HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nContent-Length: 70\r\n\r\n",
+    "104, without a reason": b"HTTP/1.1 104\r\nTransfer-Encoding: chunked\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["ours", "a session of the user's"])
+@pytest.mark.parametrize("number", [1, 100])
+@pytest.mark.parametrize("interim", [*INTERIM.values(), b"".join(INTERIM.values())], ids=[*INTERIM, "all of them"])
+def test_interim_responses_are_read_past_and_nothing_is_sent_twice(interim: bytes, number: int, own: bool) -> None:
+    before = interim * (number if interim in INTERIM.values() else max(1, number // 4))
+    answers = [before + content(result()), before + stream(event(result(2))), before + status(202)]
+    with ScriptedServer(post=answers) as server, requests.Session() as session:
+        with Client(server, **({"session": session} if own else {})) as client:
+            assert client.call() == [result()]
+            assert client.call({**CALL, "id": 2}) == [result(2)]
+            client.transport.send(NOTE, soon())
+        assert [server.request("POST").connection for _ in answers] == [1, 1, 1], "its connection is kept, too"
+        assert server.asked.empty()
+
+
+@pytest.mark.parametrize("interim", INTERIM.values(), ids=INTERIM)
+def test_interim_responses_without_an_end_are_given_up_without_a_deadline(interim: bytes) -> None:
+    def endless(wire: Wire, asked: Asked) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                wire.send(interim * 50)
+
+    with ScriptedServer(post=endless) as server, Client(server) as client:
+        with pytest.raises(TransportClosed, match="more than 100 interim responses"):
+            client.call(timeout=None)
+        assert server.request("POST") and server.asked.empty()
+
+
+@pytest.mark.parametrize("calls", [200, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(300)])])
+def test_no_call_is_executed_twice_whatever_comes_before_its_answer(calls: int) -> None:
+    pick, executed = random.Random(33), list[int]()
+
+    def answer(wire: Wire, asked: Asked) -> bool:
+        number = asked.json()["id"]
+        executed.append(number)
+        before = b"".join(pick.choices(list(INTERIM.values()), k=pick.randrange(5)))
+        whole = before + (content(result(number)) if pick.random() < 0.5 else stream(event(result(number))))
+        cut = pick.randrange(len(whole))
+        wire.send(whole[:cut], whole[cut:])
+        return True
+
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        for number in range(1, calls + 1):
+            assert client.call({**CALL, "id": number}) == [result(number)]
+    assert executed == list(range(1, calls + 1))
+
+
+def _endless(wire: Wire, asked: Asked) -> None:
+    wire.send(head(200, "Content-Type: application/json", length=None))
+    while True:
+        wire.send(b"x" * 10_000)
+
+
+@pytest.mark.parametrize("answer", [content(result(text="x" * 5000)), stream(event(result(text="x" * 5000))), _endless])
+def test_a_reply_beyond_the_bound_is_refused(answer: Any) -> None:
+    with ScriptedServer(post=answer) as server, Client(server, max_message=1000) as client:
+        with pytest.raises(RemoteProtocolError, match="more than 1000 bytes"):
+            client.call()
+
+
+def _packed(wire: Wire, asked: Asked) -> None:
+    """Zeros without end, a thousandth of their size."""
+    packer = zlib.compressobj(wbits=31)
+    zeros = b" " * (1 << 20)
+    wire.send(head(200, "Content-Type: application/json", "Content-Encoding: gzip", length=None))
+    wire.send(packer.compress(zeros) + packer.flush(zlib.Z_SYNC_FLUSH))
+    more = packer.compress(zeros) + packer.flush(zlib.Z_SYNC_FLUSH)
+    while True:
+        wire.send(more)
+
+
+def test_an_encoding_that_nobody_asked_for_is_refused() -> None:
+    with ScriptedServer(post=_packed) as server, Client(server) as client:
+        with pytest.raises(RemoteProtocolError, match="encoded with 'gzip', which nobody asked for"):
+            client.call()
+        assert server.request().headers["accept-encoding"] == "identity"
+
+
+def test_a_reply_that_unpacks_to_more_than_the_bound_is_refused() -> None:
+    with requests.Session() as session, ScriptedServer(post=_packed) as server:
+        with Client(server, session=session, max_message=10_000_000) as client:
+            tracemalloc.start()
+            with pytest.raises(RemoteProtocolError, match="more than 10000000 bytes"):
+                client.call()
+            most = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+    assert most < 30_000_000
+
+
+@pytest.mark.parametrize("lingers", [0.0, http_client._LINGER_TIMEOUT])
+def test_a_stream_that_stays_open_after_the_response_holds_nobody_up(
+    lingers: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is the answer lost where no time is left to wait for the end of its stream."""
+    monkeypatch.setattr(http_client, "_LINGER_TIMEOUT", lingers)
+    with ScriptedServer(post=then(STREAM_HEAD, event(result()), wait=True)) as server, Client(server) as client:
+        assert client.call() == [result()]
+        assert client.call() == [result()]
+
+
+def test_a_call_ends_with_its_deadline_while_its_reply_is_unpacked() -> None:
+    with requests.Session() as session, ScriptedServer(post=_packed) as server:
+        with Client(server, session=session, max_message=1 << 40) as client:
+            began = time.thread_time()
+            with pytest.raises(RequestTimeout):
+                client.call(timeout=0.3)
+            assert time.thread_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    "body", [b"Not here", b'{"jsonrpc": "2.0", "id": 9, "error": {"code": 1, "message": ""}}', b"[]", b"{"]
+)
+def test_any_other_refusal_names_the_status(body: bytes) -> None:
+    with ScriptedServer(post=status(404, body=body)) as server, Client(server) as client:
+        with pytest.raises(HttpStatusError) as caught:
+            client.call()
+    assert caught.value.status == 404
+    assert caught.value.text == body.decode()
+
+
+@pytest.mark.parametrize("code", [401, 403])
+def test_a_server_that_asks_to_authorize_is_named_with_its_challenge(code: int) -> None:
+    error = {"jsonrpc": "2.0", "error": {"code": 1, "message": "no"}}
+    with ScriptedServer(post=content(error, "WWW-Authenticate: Bearer scope=x", code=code)) as server:
+        with Client(server) as client, pytest.raises(HttpStatusError, match="Bearer scope=x") as caught:
+            client.call()
+    assert caught.value.challenge == "Bearer scope=x"
+
+
+def test_a_redirect_within_the_origin_is_followed() -> None:
+    with ScriptedServer(
+        post=[status(307, "Location: /other"), status(308, "Location: next"), content(result())]
+    ) as server:
+        with Client(server) as client:
+            assert client.call() == [result()]
+        asked = [server.request("POST") for _ in range(3)]
+    assert [each.path for each in asked] == ["/mcp", "/other", "/next"]
+    assert asked[2].json() == CALL
+
+
+def test_redirects_without_end_are_not_followed() -> None:
+    with ScriptedServer(post=status(307, "Location: /again")) as server, Client(server) as client:
+        with pytest.raises(RemoteProtocolError, match="more than 3 times"):
+            client.call()
+        assert server.asked.qsize() == 4
+
+
+@pytest.mark.parametrize(
+    "code, to",
+    [(307, "http://localhost:1/mcp"), (308, "https://127.0.0.1/"), (302, "/x"), (303, "/x"), (307, "http://[::1")],
+)
+def test_a_redirect_elsewhere_is_not_followed(code: int, to: str) -> None:
+    with ScriptedServer(post=status(code, f"Location: {to}")) as server, Client(server) as client:
+        with pytest.raises(HttpStatusError, match="redirects to") as caught:
+            client.call()
+        assert server.asked.qsize() == 1
+    assert caught.value.status == code
+
+
+# -- the session ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "revision, version", [("2025-03-26", None), ("2025-06-18", "2025-06-18"), ("2025-11-25", "2025-11-25")]
+)
+def test_session_and_version_go_with_every_request_after_initialize(revision: str, version: str | None) -> None:
+    with ScriptedServer(post=[ASSIGNED, status(202), content(result())]) as server:
+        with Client(server) as client:
+            client.open(revision)
+            client.transport.send(NOTE, soon())
+            client.transport.opened(find_revision(revision))
+            client.call()
+        first, *later = [server.request() for _ in range(5)]
+    assert not {"mcp-session-id", "mcp-protocol-version"} & first.headers.keys()
+    assert [each.method for each in later] == ["POST", "GET", "POST", "DELETE"]
+    assert {each.headers["mcp-session-id"] for each in later} == {"abc"}
+    assert {each.headers.get("mcp-protocol-version") for each in later} == {version}
+
+
+def test_a_server_without_sessions_gets_neither_id_nor_delete() -> None:
+    with ScriptedServer(post=content(result())) as server:
+        with Client(server) as client:
+            client.open()
+            client.call()
+        asked = [server.request() for _ in range(2)]
+        assert server.asked.empty()
+    assert not any("mcp-session-id" in each.headers for each in asked)
+
+
+@pytest.mark.parametrize("value", ["a b", "a\tb", "\xe9", "a\x7f"])
+def test_a_session_id_that_is_not_visible_ascii_is_refused(value: str) -> None:
+    with ScriptedServer(post=content(result(), f"Mcp-Session-Id: {value}")) as server, Client(server) as client:
+        with pytest.raises(RemoteProtocolError, match="visible ASCII"):
+            client.call(INITIALIZE)
+
+
+def test_404_in_a_session_tells_that_it_has_expired() -> None:
+    answers = [
+        ASSIGNED,
+        content({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": ""}}, code=404),
+        status(404),
+    ]
+    with ScriptedServer(post=answers) as server, Client(server) as client:
+        client.open()
+        for send in (client.call, lambda: client.transport.send(NOTE, soon())):
+            with pytest.raises(SessionExpired):
+                send()
+
+
+# -- resuming ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_stream_without_the_response_is_resumed_after_the_time_asked_for(broken: bool) -> None:
+    ended = time.monotonic()
+
+    def post(wire: Wire, asked: Asked) -> None:
+        nonlocal ended
+        wire.send(STREAM_HEAD, event(None, id="a-1", retry=300), event(PROGRESS, id="a-2"))
+        wire.send(b"" if broken else END)
+        ended = time.monotonic()
+
+    def get(wire: Wire, asked: Asked) -> None:
+        nonlocal ended
+        ended = time.monotonic() - ended
+        wire.send(stream(event(result(), id="a-3")))
+
+    with ScriptedServer(post=[ASSIGNED, post], get=get) as server, Client(server) as client:
+        client.open()
+        assert client.call() == [PROGRESS, result()]
+        asked = [server.request() for _ in range(3)][2]
+    assert asked.method == "GET"
+    assert asked.headers["last-event-id"] == "a-2"
+    assert asked.headers["accept"] == "text/event-stream"
+    assert asked.headers["mcp-session-id"] == "abc"
+    assert 0.29 <= ended <= 0.7
+
+
+def test_an_event_that_came_in_part_is_not_skipped_by_resuming() -> None:
+    part = chunk(b'id: 2\ndata: {"jsonrpc": "2.0",')
+    first = then(STREAM_HEAD, event(None, id="1", retry=1), part)
+    with (
+        ScriptedServer(post=[ASSIGNED, first], get=stream(event(result(), id="2"))) as server,
+        Client(server) as client,
+    ):
+        client.open()
+        assert client.call() == [result()]
+        assert [server.request() for _ in range(3)][2].headers["last-event-id"] == "1"
+
+
+def test_attempts_without_progress_are_counted() -> None:
+    first = stream(event(None, id="\u20ac", retry=1))
+    nothing: list[Any] = [status(503), then(), stream()]
+    with ScriptedServer(post=[ASSIGNED, first], get=nothing) as server, Client(server, reconnects=3) as client:
+        client.open()
+        with pytest.raises(TransportClosed, match="ended without a response, after 3 reconnects"):
+            client.call()
+        asked = [server.request() for _ in range(5)][2:]
+    assert [each.method for each in asked] == ["GET"] * 3
+    # UTF-8, as the standard says; read as latin-1 here.
+    assert {each.headers["last-event-id"] for each in asked} == {"\u20ac".encode().decode("latin-1")}
+
+
+@pytest.mark.parametrize("first", [stream(event(PROGRESS)), then(STREAM_HEAD, event(PROGRESS)), stream()])
+def test_a_stream_without_event_ids_cannot_be_resumed(first: Any) -> None:
+    with ScriptedServer(post=[ASSIGNED, first]) as server, Client(server) as client:
+        client.open()
+        with pytest.raises(TransportClosed, match="without a response, and cannot be resumed"):
+            client.call()
+        assert server.asked.qsize() == 2
+
+
+@pytest.mark.parametrize("code", [400, 404, 405])
+def test_a_refused_resumption_is_not_an_expired_session(code: int) -> None:
+    first = stream(event(None, id="1", retry=1))
+    with ScriptedServer(post=[ASSIGNED, first], get=status(code)) as server, Client(server) as client:
+        client.open()
+        with pytest.raises(TransportClosed, match=f"refused to resume it with HTTP status {code}") as caught:
+            client.call()
+    assert not isinstance(caught.value, SessionExpired)
+
+
+@pytest.mark.parametrize("end", ["cancel", "close"])
+def test_the_wait_before_resuming_can_be_given_up(end: str) -> None:
+    first = stream(event(PROGRESS, id="1", retry=10**6))
+    with ScriptedServer(post=[ASSIGNED, first]) as server, Client(server) as client:
+        client.open()
+        end_a_call(client, end, lambda: client.texts.get(timeout=WAIT) and client.texts.get(timeout=WAIT))
+
+
+# -- giving up -----------------------------------------------------------------------------------------------------
+
+
+def end_a_call(client: Client, end: str, ready: Callable[[], Any]) -> None:
+    """A call without a deadline, ended from this thread when it is ready for it."""
+    inbox = Inbox()
+    join = in_thread(lambda: client.call(timeout=None, inbox=inbox))
+    ready()
+    if end == "cancel":
+        inbox.give_up(RequestCancelled("enough"))
+        outcome = join()
+        assert isinstance(outcome, RequestCancelled)
+    else:
+        client.transport.close(soon())
+        outcome = join()
+        assert isinstance(outcome, TransportClosed) and not isinstance(outcome, AnswerLost)
+        assert "closed by this side" in str(outcome)
+
+
+SLOW = {
+    "before the headers": then(wait=True),
+    "in the headers": then(b"HTTP/1.1 200 OK\r\nContent-", wait=True),
+    "in a body of known length": then(head(200, "Content-Type: application/json", length=100), b"{", wait=True),
+    "in a body until the end": then(head(200, "Content-Type: application/json", length=None), b"{", wait=True),
+    "in a stream": then(STREAM_HEAD, event(PROGRESS), wait=True),
+    "in a chunk of a stream": then(STREAM_HEAD, b"ff\r\ndata: {", wait=True),
+}
+
+
+@pytest.fixture
+def deaf_url() -> Iterator[str]:
+    """Where a connection is never accepted: the queue of those that wait is full."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as deaf:
+        waiting = [socket.socket() for _ in range(4)]
+        for sock in waiting:
+            sock.setblocking(False)
+            sock.connect_ex(deaf.getsockname())
+        yield f"http://127.0.0.1:{deaf.getsockname()[1]}/mcp"
+        for sock in waiting:
+            sock.close()
+
+
+def test_connecting_ends_with_the_deadline(deaf_url: str) -> None:
+    with Client(deaf_url) as client, pytest.raises(RequestTimeout, match="timed out after 0.1 s connecting"):
+        client.call(timeout=0.1)
+
+
+@pytest.mark.parametrize("end", ["cancel", "close"])
+def test_connecting_can_be_ended_by_another_thread(deaf_url: str, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, hold = threading.Event(), HttpCall.hold
+
+    def announced(self: HttpCall, sock: socket.socket) -> None:
+        hold(self, sock)
+        begun.set()
+
+    monkeypatch.setattr(HttpCall, "hold", announced)
+    with Client(deaf_url) as client:
+        end_a_call(client, end, lambda: begun.wait(WAIT))
+
+
+@pytest.mark.parametrize(
+    "beginning", [b"HTTP/1.1 200 OK\r\nX-Long: ", head(200, "Content-Type: application/json", length=9999)]
+)
+def test_a_reply_that_drips_in_does_not_move_the_deadline(beginning: bytes) -> None:
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.send(beginning)
+        wire.sock.settimeout(0.02)
+        while True:
+            wire.send(b"x")
+            try:
+                assert wire.sock.recv(1) == b""
+            except TimeoutError:
+                continue
+            return
+
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        began = time.monotonic()
+        with pytest.raises(RequestTimeout):
+            client.call(timeout=0.2)
+        assert time.monotonic() - began < WAIT
+
+
+def test_a_server_that_does_not_read_does_not_move_the_deadline() -> None:
+    # Nobody accepts, and the system takes what its buffers can hold.
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        with Client(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp") as client:
+            inbox = Inbox()
+            with pytest.raises(RequestTimeout):
+                client.call({**CALL, "params": {"text": "x" * 20_000_000}}, timeout=0.5, inbox=inbox)
+            assert not inbox.sent
+
+
+def test_a_request_counts_as_sent_once_it_was_written_whole() -> None:
+    sent = []
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        sent.append(inbox.sent)
+        wire.send(content(result()))
+
+    inbox = Inbox()
+    with ScriptedServer(post=answer) as server:
+        with Client(server) as client:
+            with pytest.raises(RequestTimeout):
+                client.call(timeout=0.0, inbox=inbox)
+            assert not inbox.sent
+            client.call(inbox=inbox)
+        # The server may be quicker than the mark: but for that it is there before the answer.
+        assert inbox.sent and server.asked.qsize() == 1
+    with Client(server) as client:
+        inbox = Inbox()
+        with pytest.raises(TransportClosed):
+            client.call(inbox=inbox)
+        assert not inbox.sent
+
+
+def test_the_clock_runs_only_for_calls_with_a_deadline_and_until_the_close() -> None:
+    def clocks() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if thread.name == "mcp-http-clock"]
+
+    with ScriptedServer(post=content(result())) as server:
+        with Client(server) as client:
+            client.call(timeout=None)
+            assert clocks() == []
+            for _ in range(3):
+                client.call(timeout=5)
+            assert clocks() == ["mcp-http-clock"]
+        assert clocks() == []
+
+
+def test_a_deadline_that_moves_while_a_read_waits_is_kept() -> None:
+    late = threading.Event()
+    clock = {"lost": 0.0}
+    deadline = Deadline(0.2, clock=lambda: time.monotonic() - clock["lost"])
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        clock["lost"] = 100.0
+        assert not late.wait(0.4)
+        wire.send(content(result()))
+
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        _, answers = client.begin(deadline=deadline)
+        assert next(answers) == result()
+        answers.close()
+
+
+def test_a_call_that_was_given_up_before_it_starts_sends_nothing() -> None:
+    with ScriptedServer(post=content(result())) as server, Client(server) as client:
+        inbox = Inbox()
+        inbox.give_up(RequestCancelled("enough"))
+        with pytest.raises(RequestCancelled):
+            client.call(inbox=inbox)
+        assert server.asked.empty()
+
+
+def test_a_handle_used_after_the_call_does_nothing_to_the_next() -> None:
+    with ScriptedServer(post=content(result())) as server, Client(server) as client:
+        inbox, answers = client.begin()
+        next(answers)
+        give_up = inbox.on_give_up
+        answers.close()
+        assert give_up is not None
+        give_up()
+        client.call()
+        assert [server.request().connection, server.request().connection] == [1, 1]
+
+
+# -- connections that break -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "answer", [then(), then(b"HTTP/1.1 200"), then(b"nonsense\r\n\r\n"), then(head(200, length=9), b"{")]
+)
+def test_a_connection_that_breaks_is_not_tried_again(answer: Any) -> None:
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        with pytest.raises(McpError):
+            client.call()
+        assert server.asked.qsize() == 1
+
+
+def test_a_request_that_meets_a_connection_just_closed_is_sent_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What is idle is looked at before it is used. Here the server closes after that look.
+    import urllib3.connectionpool
+
+    monkeypatch.setattr(urllib3.connectionpool, "is_connection_dropped", lambda connection: False)
+    gone = threading.Event()
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.send(content(result()))
+        wire.sock.close()
+        gone.set()
+
+    with ScriptedServer(post=[answer, content(result())]) as server, Client(server) as client:
+        client.call()
+        assert gone.wait(WAIT)
+        assert client.call() == [result()]
+        assert [server.request().connection for _ in range(2)] == [1, 2]
+
+
+def _reset(wire: Wire, asked: Asked) -> None:
+    """Close the connection, so that the client gets a reset."""
+    wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+@pytest.mark.parametrize("end", [_reset, then()], ids=["reset", "closed in order"])
+def test_a_request_that_was_read_is_not_sent_again_however_the_connection_ends(end: Any) -> None:
+    # It may have been carried out, however soon the end comes.
+    with ScriptedServer(post=[content(result()), end, content(result())]) as server, Client(server) as client:
+        assert client.call() == [result()]
+        with pytest.raises(TransportClosed):
+            client.call()
+        assert server.asked.qsize() == 2
+
+
+def test_a_request_that_a_kept_connection_did_not_take_whole_is_sent_once_more() -> None:
+    large = {**CALL, "params": {"text": "x" * 20_000_000}}
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.send(content(result()))
+        wire.sock.recv(1000)
+        _reset(wire, asked)
+
+    with ScriptedServer(post=[answer, content(result())]) as server, Client(server) as client:
+        assert client.call() == [result()]
+        assert client.call(large, timeout=60) == [result()]
+        assert [server.request().connection for _ in range(2)] == [1, 2]
+
+
+def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_ref.kit.http.http_client._IDLE_TIMEOUT", -1)
+    with ScriptedServer(post=content(result())) as server, Client(server) as client:
+        client.call()
+        client.call()
+        assert [server.request().connection for _ in range(2)] == [1, 2]
+
+
+# -- listening -----------------------------------------------------------------------------------------------------
+
+
+def _listeners() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "mcp-sse-listen"]
+
+
+def test_the_standing_stream_is_open_before_opened_returns_and_delivers() -> None:
+    go = threading.Event()
+    asking = {"jsonrpc": "2.0", "id": 7, "method": "roots/list"}
+
+    def get(wire: Wire, asked: Asked) -> None:
+        wire.send(STREAM_HEAD)
+        assert go.wait(WAIT)
+        wire.send(event(asking))
+        wire.until_gone()
+
+    with ScriptedServer(post=ASSIGNED, get=get) as server, Client(server) as client:
+        client.open(listen=True)
+        assert [server.request().method for _ in range(2)] == ["POST", "GET"]
+        client.texts.get(timeout=WAIT)
+        go.set()
+        assert client.message() == asking
+
+
+@pytest.mark.parametrize("answer", [status(405), status(404), status(400), status(401), content({}), status(204)])
+def test_a_server_without_a_standing_stream_is_as_good(answer: bytes) -> None:
+    with ScriptedServer(post=ASSIGNED, get=answer) as server, Client(server) as client:
+        client.open(listen=True)
+        client.call()
+        assert [server.request().method for _ in range(3)] == ["POST", "GET", "POST"]
+
+
+def test_a_standing_stream_that_breaks_is_resumed_after_its_last_event() -> None:
+    first = then(STREAM_HEAD, event(PROGRESS, id="s-1", retry=1))
+    second = then(STREAM_HEAD, event(PROGRESS, id="s-2"), wait=True)
+    with ScriptedServer(post=ASSIGNED, get=[first, second]) as server, Client(server) as client:
+        client.open(listen=True)
+        asked = [server.request() for _ in range(3)][1:]
+        for _ in range(3):
+            client.texts.get(timeout=WAIT)
+    assert [each.headers.get("last-event-id") for each in asked] == [None, "s-1"]
+
+
+def test_a_standing_stream_that_fails_in_a_row_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
+    first = stream(event(None, retry=1))
+    with ScriptedServer(post=ASSIGNED, get=[first, status(500)]) as server, Client(server, reconnects=2) as client:
+        client.open(listen=True)
+        for thread in _listeners():
+            thread.join(WAIT)
+        assert not _listeners()
+        assert server.asked.qsize() == 1 + 1 + 2
+    assert "given up: the event stream was refused with HTTP status 500" in caplog.text
+
+
+def test_a_standing_stream_that_brings_events_may_end_as_often_as_it_likes() -> None:
+    with ScriptedServer(post=ASSIGNED, get=stream(event(PROGRESS, id="1", retry=100))) as server:
+        with Client(server, reconnects=1) as client:
+            client.open(listen=True)
+            assert [server.request().method for _ in range(5)] == ["POST", "GET", "GET", "GET", "GET"]
+            assert _listeners()
+
+
+def test_a_stream_that_asks_for_no_pause_is_resumed_ten_times_a_second_at_most() -> None:
+    again = stream(event(PROGRESS, id="1", retry=0))
+    with ScriptedServer(post=[ASSIGNED, again], get=again) as server, Client(server) as client:
+        client.open()
+        with pytest.raises(RequestTimeout):
+            client.call(timeout=0.45)
+        assert server.asked.qsize() <= 2 + 4
+
+
+@pytest.fixture
+def opening_for_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transports, "_OPENING_TIMEOUT", 0.05)
+
+
+@pytest.mark.usefixtures("opening_for_short")
+def test_a_slow_standing_stream_does_not_hold_opening_up() -> None:
+    with ScriptedServer(post=ASSIGNED, get=then(wait=True)) as server, Client(server) as client:
+        client.open(listen=True)
+        client.call()
+        assert len(_listeners()) == 1
+
+
+# -- ending --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answer", [status(200), status(405), status(404), status(500), then()])
+def test_closing_ends_the_session_whatever_the_server_says_to_it(answer: Any) -> None:
+    with ScriptedServer(post=ASSIGNED, get=then(STREAM_HEAD, wait=True), delete=answer) as server:
+        with Client(server) as client:
+            client.open(listen=True)
+        assert [server.request().method for _ in range(3)] == ["POST", "GET", "DELETE"]
+        assert not _listeners()
+
+
+@pytest.mark.usefixtures("opening_for_short")
+def test_closing_returns_by_its_deadline_though_the_server_does_not_answer() -> None:
+    with ScriptedServer(post=ASSIGNED, get=then(wait=True), delete=then(wait=True)) as server, Client(server) as client:
+        client.open(listen=True)
+        began = time.monotonic()
+        client.transport.close(Deadline(0.3))
+        assert time.monotonic() - began < WAIT
+
+
+def test_after_closing_nothing_is_sent() -> None:
+    with ScriptedServer(post=content(result())) as server, Client(server) as client:
+        client.transport.close(soon())
+        client.transport.close(soon())
+        assert client.reason() == "closed by this side"
+        for send in (client.call, lambda: client.transport.send(NOTE, soon())):
+            with pytest.raises(TransportClosed, match="closed by this side"):
+                send()
+        client.transport.opened(NEWEST)
+        assert server.asked.empty()
+
+
+def test_closing_from_many_threads_and_within_lost_loses_once() -> None:
+    with ScriptedServer(post=ASSIGNED, delete=then(wait=True)) as server:
+        client = Client(server)
+
+        def lost(reason: McpError) -> None:
+            client.lost(reason)
+            client.transport.close(soon())
+
+        client.transport.start(client.receive, lost)
+        client.open()
+        joins = [in_thread(lambda: client.transport.close(Deadline(0.5))) for _ in range(4)]
+        assert [join() for join in joins] == [None] * 4
+        assert client.ends == 1
+
+
+def test_a_transport_that_was_closed_cannot_be_started() -> None:
+    transport = HttpClientTransport("http://127.0.0.1:1/")
+    transport.close(soon())
+    with pytest.raises(TransportClosed):
+        transport.start(lambda text: None, lambda reason: None)
+
+
+def test_making_a_transport_imports_no_requests() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from mcp_ref.pages.basic.transports.streamable_http.client import HttpClientTransport;"
+        "HttpClientTransport('http://127.0.0.1/'); sys.exit('requests' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=20).returncode == 0
+
+
+# -- a session of the user's ---------------------------------------------------------------------------------------
+
+
+class Mounted(HTTPAdapter):
+    """An adapter of the user's own, which says that it was used."""
+
+    def add_headers(self, request: requests.PreparedRequest, **options: Any) -> None:
+        request.headers["X-Mounted"] = "yes"
+
+
+@pytest.fixture
+def session() -> Iterator[requests.Session]:
+    with requests.Session() as session:
+        session.auth = ("ann", "secret")
+        session.headers["X-Theirs"] = "yes"
+        session.cookies.set("color", "blue")
+        session.params = {"q": "1"}
+        session.mount("http://", Mounted())
+        yield session
+
+
+def test_a_session_sends_as_it_was_set_up_and_stays_as_it_is(session: requests.Session) -> None:
+    before = {name: getattr(session, name) for name in session.__attrs__}
+    headers = dict(session.headers)
+    with ScriptedServer(post=[ASSIGNED, stream(event(PROGRESS), event(result()))]) as server:
+        with Client(server, session=session, headers={"X-Ours": "yes"}) as client:
+            client.open()
+            assert client.call() == [PROGRESS, result()]
+        asked = [server.request() for _ in range(3)]
+    assert [each.method for each in asked] == ["POST", "POST", "DELETE"]
+    assert asked[1].json() == CALL
+    for each in asked:
+        assert each.path == "/mcp?q=1"
+        assert each.headers["authorization"].startswith("Basic ")
+        assert each.headers["cookie"] == "color=blue"
+        assert each.headers["x-theirs"] == each.headers["x-ours"] == each.headers["x-mounted"] == "yes"
+        assert each.headers["user-agent"].startswith("python-requests")
+    # Theirs is the least of what goes out.
+    assert asked[1].headers["accept"] == "application/json, text/event-stream"
+    assert before == {name: getattr(session, name) for name in session.__attrs__}
+    assert headers == session.headers
+
+
+def test_a_session_keeps_connections_and_is_not_closed(session: requests.Session) -> None:
+    with ScriptedServer(post=content(result()), get=status(200)) as server:
+        with Client(server, session=session) as client:
+            client.call()
+            client.call()
+        assert session.get(server.url, timeout=WAIT).status_code == 200
+        assert {server.request().connection for _ in range(3)} == {1}
+        session.close()
+
+
+def test_a_pool_that_blocks_is_not_waited_for(session: requests.Session) -> None:
+    session.mount("http://", HTTPAdapter(pool_maxsize=1, pool_block=True))
+    with ScriptedServer(post=[then(STREAM_HEAD, event(PROGRESS), wait=True), content(result(2))]) as server:
+        with Client(server, session=session) as client:
+            _, answers = client.begin()
+            assert next(answers) == PROGRESS
+            assert client.call({**CALL, "id": 2}) == [result(2)]
+            answers.close()
+    # What is kept is closed when its pool is forgotten.
+    session.close()
+    gc.collect()
+
+
+def test_an_auth_that_answers_a_challenge_sends_again() -> None:
+    challenge = status(401, 'WWW-Authenticate: Digest realm="r", nonce="n", qop="auth"')
+    with requests.Session() as session, ScriptedServer(post=[challenge, content(result())]) as server:
+        session.auth = requests.auth.HTTPDigestAuth("ann", "secret")
+        with Client(server, session=session) as client:
+            assert client.call() == [result()]
+        assert [server.request().headers.get("authorization", "")[:6] for _ in range(2)] == ["", "Digest"]
+
+
+@pytest.mark.parametrize("where", SLOW)
+@pytest.mark.parametrize("end", ["cancel", "close", "deadline"])
+@pytest.mark.parametrize("own", [False, True], ids=["ours", "a session of the user's"])
+def test_a_call_can_be_ended_whosever_the_session_is(
+    where: str, end: str, own: bool, session: requests.Session
+) -> None:
+    with ScriptedServer(post=SLOW[where]) as server, Client(server, session=session if own else None) as client:
+        if end != "deadline":
+            end_a_call(client, end, server.request)
+        else:
+            with pytest.raises(RequestTimeout, match="timed out after 0.1 s"):
+                client.call(timeout=0.1)
+
+
+class Canned(requests.adapters.BaseAdapter):
+    """An adapter that has no connections."""
+
+    def send(self, request: requests.PreparedRequest, *args: Any, timeout: Any = None, **options: Any) -> Any:  # type: ignore[override]
+        self.timeout = timeout
+        response = requests.Response()
+        response.status_code, response.request, response.url = 200, request, str(request.url)
+        body = io.BytesIO(json.dumps(result()).encode())
+        headers = {"Content-Type": "application/json"}
+        response.raw = urllib3.HTTPResponse(body=body, headers=headers, status=200, preload_content=False)
+        return response
+
+    def close(self) -> None:
+        pass
+
+
+def test_an_adapter_of_another_kind_is_given_the_time_that_is_left() -> None:
+    with requests.Session() as session, Client("http://nowhere.invalid/mcp", session=session) as client:
+        session.mount("http://", canned := Canned())
+        assert client.call(timeout=3) == [result()]
+        assert all(2 < each <= 3 for each in canned.timeout)
+
+
+@pytest.mark.parametrize("more", [{"verify": False}, {"cert": "x"}, {"proxies": {}}, {"trust_env": True}])
+def test_a_session_is_not_given_what_it_says_itself(more: dict[str, Any]) -> None:
+    with requests.Session() as session, pytest.raises(ValueError, match="set them there"):
+        HttpClientTransport("http://127.0.0.1/", session=session, **more)
+
+
+# -- Ctrl-C ----------------------------------------------------------------------------------------------------------
+
+
+# A connection that Ctrl-C has caught between two steps is closed when it is forgotten, and says so.
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("stateless", [False, True])
+def test_ctrl_c_at_any_moment_leaves_nothing_behind(stateless: bool) -> None:
+    """The next call is right, no descriptor is left, and nothing waits for ever; urllib3's queue would be locked."""
+
+    def answer(wire: Wire, asked: Asked) -> bool:
+        wire.send(content(result(asked.json()["id"])))
+        return True
+
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        client.transport.mirror = (lambda message: {}) if stateless else None
+        client.call()
+        open_before = len(os.listdir("/proc/self/fd"))
+        interrupter = Interrupter(0.002, 7)
+        try:
+            for number in range(60):
+                interrupter.during(client.call)
+                client.inboxes.clear()
+                assert client.call({**CALL, "id": number}) == [result(number)]
+        finally:
+            interrupter.close()
+        assert client.transport._http is not None
+        assert not client.transport._http._clock.calls
+        gc.collect()
+        assert len(os.listdir("/proc/self/fd")) <= open_before + 2

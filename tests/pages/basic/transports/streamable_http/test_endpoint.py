@@ -1,0 +1,454 @@
+"""basic/transports#streamable-http, the server's side: each rule of the page as data, without a socket."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import pytest
+
+from mcp_ref import Context, Server
+from mcp_ref.errors import TransportClosed
+from mcp_ref.kit.http.http_exchange import HttpRefusal
+from mcp_ref.pages.basic.transports.streamable_http.streams import MemoryEventStore
+from mcp_ref.revisions import SESSION_REVISIONS
+from tests.pages.basic.transports.streamable_http.raw import until
+from tests.pages.basic.transports.streamable_http.replies import PATIENCE, Front, ListReply
+
+STREAMABLE = ["2025-03-26", "2025-06-18", "2025-11-25"]
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+
+@pytest.fixture
+def server() -> Server:
+    server = Server("s", revisions=list(SESSION_REVISIONS))
+
+    @server.tool()
+    def echo(text: str) -> str:
+        return text
+
+    @server.tool()
+    def chatty(ctx: Context) -> str:
+        ctx.log("info", "working")
+        return "done"
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        return str(len(ctx.roots()))
+
+    return server
+
+
+def call(name: str, **arguments: Any) -> Any:
+    return {"name": name, "arguments": arguments}
+
+
+# -- entry --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "code"), [(b"{", -32700), (b"\xff", -32700), (b"7", -32600), (b"{}", -32600), (b"[]", -32600)]
+)
+def test_what_is_not_a_message_is_400_with_an_error_without_an_id(server: Server, body: bytes, code: int) -> None:
+    with Front(server) as front:
+        reply = front.open().ask("POST", body)
+        assert reply.status == 400
+        assert reply.json["error"]["code"] == code
+        assert "id" not in reply.json
+
+
+@pytest.mark.parametrize("wrong", [{"jsonrpc": "1.0"}, {"method": 7}, {"params": [1]}])
+def test_a_malformed_request_is_400_with_its_id(server: Server, wrong: dict[str, Any]) -> None:
+    with Front(server) as front:
+        reply = front.open().post({**PING, **wrong})
+        assert (reply.status, reply.json["id"]) == (400, PING["id"])
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "HEAD"])
+def test_other_methods_are_405(server: Server, method: str) -> None:
+    with Front(server) as front:
+        reply = front.ask(method)
+        assert (reply.status, reply.headers["Allow"]) == (405, "POST, GET, DELETE")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"origin": "http://evil.example.com"}, 403),
+        ({"host": "evil.example.com"}, 403),
+        ({"accept": None}, 406),
+        ({"accept": "application/json"}, 406),
+        ({"accept": "text/event-stream"}, 406),
+        ({"content_type": "text/plain"}, 415),
+    ],
+)
+@pytest.mark.parametrize("revisions", [STREAMABLE, ["2026-07-28"]], ids=["the session era", "the stateless era"])
+def test_the_guards_stand_before_everything_else(revisions: list[str], headers: Any, status: int) -> None:
+    """What each of them lets in is in test_guards.py."""
+    with Front(Server("s", revisions=revisions)) as front:
+        assert front.post(PING, **headers).status == status
+
+
+# -- what a POST is answered with ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", STREAMABLE)
+def test_a_handler_that_only_answers_is_answered_with_json(server: Server, revision: str) -> None:
+    with Front(server) as front:
+        reply = front.open(revision).request(7, "tools/call", call("echo", text="hi"))
+        assert reply.headers["Content-Type"] == "application/json"
+        assert reply.json == {"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": "hi"}]}}
+
+
+@pytest.mark.parametrize("revision", STREAMABLE)
+def test_a_handler_that_speaks_before_it_answers_gets_a_stream(server: Server, revision: str) -> None:
+    with Front(server) as front:
+        reply = front.open(revision).request(7, "tools/call", call("chatty"))
+        assert reply.headers["Content-Type"] == "text/event-stream"
+        assert [message.get("method") for message in reply.messages] == ["notifications/message", None]
+        assert reply.messages[-1]["id"] == 7
+        assert reply.ended, "the stream ends after the response"
+
+
+@pytest.mark.parametrize(("revision", "primed"), [("2025-03-26", False), ("2025-06-18", False), ("2025-11-25", True)])
+def test_a_priming_event_begins_the_streams_of_2025_11_25_alone(server: Server, revision: str, primed: bool) -> None:
+    with Front(server) as front:
+        reply = front.open(revision).request(7, "tools/call", call("chatty"))
+        assert (reply.events[0].data == "") is primed
+        assert all(event.id for event in reply.events)
+
+
+def test_notifications_and_responses_are_202_without_a_body(server: Server) -> None:
+    with Front(server) as front:
+        front.open()
+        for message in (
+            {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
+            {"jsonrpc": "2.0", "method": "notifications/made-up"},
+            {"jsonrpc": "2.0", "id": 99, "result": {}},
+        ):
+            reply = front.post(message)
+            assert (reply.status, reply.body) == (202, b"")
+
+
+def test_a_question_travels_on_the_stream_of_the_request_it_belongs_to(server: Server) -> None:
+    with Front(server) as front:
+        front.open(capabilities={"roots": {}})
+        standing, _ = front.listen()
+        assert until(lambda: standing.streaming)
+        reply = ListReply()
+        asking = threading.Thread(target=front.request, args=(7, "tools/call", call("ask"), reply))
+        asking.start()
+        question = reply.wait_for(1)[0]
+        assert question["method"] == "roots/list"
+        assert front.post({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}).status == 202
+        asking.join(PATIENCE)
+        assert reply.wait_for(2)[1]["result"]["content"][0]["text"] == "0"
+        assert standing.messages == []
+
+
+def test_what_belongs_to_no_request_goes_on_one_standing_stream(server: Server) -> None:
+    with Front(server) as front:
+        front.open()
+        first, _ = front.listen()
+        second, _ = front.listen()
+        assert until(lambda: first.streaming and second.streaming)
+        server.tool("later")(lambda: "x")
+        assert until(lambda: first.messages + second.messages)
+        server.log("info", "later")
+        assert until(lambda: len(first.messages + second.messages) > 1)
+        heard = {each["method"] for each in first.messages + second.messages}
+        assert heard == {"notifications/tools/list_changed", "notifications/message"}
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_what_belongs_to_no_request_does_not_go_on_the_open_stream_of_a_post(server: Server, listens: bool) -> None:
+    spoken, leave = threading.Event(), threading.Event()
+
+    @server.tool()
+    def slow(ctx: Context) -> str:
+        ctx.log("info", "of the call")
+        spoken.set()
+        leave.wait(PATIENCE)
+        return "done"
+
+    with Front(server) as front:
+        front.open()
+        if listens:
+            standing, _ = front.listen()
+            assert until(lambda: standing.streaming)
+        reply = ListReply()
+        calling = threading.Thread(target=front.request, args=(7, "tools/call", call("slow"), reply))
+        calling.start()
+        assert spoken.wait(PATIENCE) and reply.wait_for(1)
+        server.tool("later")(lambda: "x")
+        if not listens:
+            standing, _ = front.listen()
+        # It has found its way, while the stream of the POST was open.
+        assert standing.wait_for(1, 5)[0]["method"] == "notifications/tools/list_changed"
+        leave.set()
+        calling.join(PATIENCE)
+        assert [message.get("method", "the answer") for message in reply.messages] == [
+            "notifications/message",
+            "the answer",
+        ]
+
+
+def test_a_client_that_hangs_up_has_not_cancelled(server: Server) -> None:
+    finished = threading.Event()
+
+    @server.tool()
+    def note(ctx: Context) -> str:
+        ctx.log("info", "first")
+        finished.set()
+        return str(ctx.cancelled)
+
+    with Front(server) as front:
+        front.open()
+        reply = ListReply()
+        reply.broken = True
+        front.request(7, "tools/call", call("note"), reply)
+        assert finished.is_set()
+        rest = front.ask("GET", accept="text/event-stream", last_event_id="s1-0")
+        assert rest.messages[-1]["result"]["content"][0]["text"] == "False"
+
+
+# -- batches ------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_of_requests_is_answered_with_an_array_at_2025_03_26(server: Server) -> None:
+    batch = [{**PING, "id": 1}, {"jsonrpc": "2.0", "method": "notifications/x"}, {**PING, "id": "1"}]
+    with Front(server) as front:
+        reply = front.open("2025-03-26").post(batch)
+        assert reply.json == [{"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "id": "1", "result": {}}]
+
+
+@pytest.mark.parametrize(("revision", "status"), [("2025-03-26", 202), ("2025-06-18", 400), ("2025-11-25", 400)])
+def test_a_batch_without_requests_is_202_and_any_batch_400_where_there_are_none(
+    server: Server, revision: str, status: int
+) -> None:
+    with Front(server) as front:
+        front.open(revision)
+        assert front.post([{"jsonrpc": "2.0", "id": number, "result": {}} for number in (5, 6)]).status == status
+        assert front.post([PING]).status == (200 if status == 202 else 400)
+
+
+# -- sessions and versions ----------------------------------------------------------------------------------------
+
+
+def test_the_session_id_is_long_random_and_visible_ascii(server: Server) -> None:
+    with Front(server) as front:
+        ids = {front.initialize().headers["Mcp-Session-Id"] for _ in range(20)}
+        assert len(ids) == 20
+        assert all(len(each) >= 32 and all("!" <= character <= "~" for character in each) for each in ids)
+        # No part is the same in any two.
+        assert all(len({each[start : start + 8] for each in ids}) == 20 for start in range(0, 32, 8))
+
+
+@pytest.mark.parametrize(("session", "status"), [(None, 400), ("nobody", 404)])
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_an_id_is_required_once_it_was_given_and_has_to_be_that_of_a_session(
+    server: Server, method: str, session: str | None, status: int
+) -> None:
+    with Front(server) as front:
+        front.open()
+        accept = {"accept": "text/event-stream"} if method == "GET" else {}
+        assert front.ask(method, PING, mcp_session_id=session, **accept).status == status
+
+
+def test_delete_ends_the_session_and_its_streams(server: Server) -> None:
+    with Front(server) as front:
+        front.open()
+        standing, thread = front.listen()
+        assert until(lambda: standing.streaming)
+        assert front.ask("DELETE").status == 200
+        thread.join(PATIENCE)
+        assert standing.ended
+        assert front.post(PING).status == 404
+        assert len(front.endpoint.sessions._open) == 0
+
+
+def test_a_refused_initialize_leaves_no_session(server: Server) -> None:
+    with Front(server) as front:
+        reply = front.request(1, "initialize", {"protocolVersion": 5})
+        assert reply.json["error"]["code"] == -32602
+        assert "Mcp-Session-Id" not in reply.headers
+        assert len(front.endpoint.sessions._open) == 0
+        assert server.sessions == ()
+
+
+@pytest.mark.parametrize("how", ["closed", "lost"])
+def test_a_session_that_the_server_has_ended_is_404(server: Server, how: str) -> None:
+    with Front(server) as front:
+        front.open()
+        [session] = server.sessions
+        if how == "closed":
+            session.close()
+        else:
+            session.peer.fail(TransportClosed("no answer to a ping"))
+        assert [front.post(PING).status, front.ask("GET", accept="text/event-stream").status] == [404, 404]
+        assert (len(front.endpoint.sessions._open), server.sessions) == (0, ())
+
+
+def test_a_session_belongs_to_who_opened_it(server: Server) -> None:
+    with Front(server, authenticate=lambda request: request.headers.get("authorization")) as front:
+        front.headers["authorization"] = "alice"
+        front.open()
+        assert front.post(PING).status == 200
+        assert front.post(PING, authorization="mallory").status == 404
+
+
+def test_the_authentication_can_refuse(server: Server) -> None:
+    def nobody(request: Any) -> Any:
+        raise HttpRefusal(401, "Who are you?", headers={"WWW-Authenticate": "Bearer"})
+
+    with Front(server, authenticate=nobody) as front:
+        reply = front.post(PING)
+        assert (reply.status, reply.headers["WWW-Authenticate"]) == (401, "Bearer")
+
+
+def test_there_may_be_so_many_sessions(server: Server) -> None:
+    with Front(server, max_sessions=0) as front:
+        assert front.post({**PING, "method": "initialize"}, mcp_session_id=None).status == 503
+    with Front(server, max_sessions_per_client=0) as front:
+        assert front.post({**PING, "method": "initialize"}, mcp_session_id=None).status == 429
+
+
+@pytest.mark.parametrize(("revision", "status"), [("2025-03-26", 200), ("2025-06-18", 400), ("2025-11-25", 400)])
+def test_an_unknown_version_header_is_400_where_the_header_exists_and_none_is_the_sessions_own(
+    server: Server, revision: str, status: int
+) -> None:
+    with Front(server) as front:
+        front.open(revision)
+        assert front.post(PING, mcp_protocol_version="1999-01-01").status == status
+        assert front.post(PING, mcp_protocol_version=None).status == 200
+
+
+def test_a_version_that_this_server_does_not_speak_is_400() -> None:
+    with Front(Server("s", revisions=["2025-06-18"])) as front:
+        front.open("2025-06-18")
+        assert front.post(PING).status == 200
+        assert front.post(PING, mcp_protocol_version="2025-11-25").status == 400
+
+
+def test_the_oldest_revision_is_agreed_on_by_who_asks_for_it_here_and_nothing_younger_follows(server: Server) -> None:
+    with Front(server) as front:
+        assert front.initialize("2024-11-05").json["result"]["protocolVersion"] == "2024-11-05"
+        opened = front.open("2024-11-05")
+        assert opened.post(PING, mcp_protocol_version=None).status == 200
+        # It has no batches, and knows nothing of titles.
+        assert opened.post([PING], mcp_protocol_version=None).status == 400
+    with Front(Server("s", revisions=["2025-06-18"])) as front:
+        assert front.initialize("2024-11-05").json["result"]["protocolVersion"] == "2025-06-18"
+
+
+# -- standing streams and resuming --------------------------------------------------------------------------------
+
+
+def test_a_get_must_accept_an_event_stream(server: Server) -> None:
+    with Front(server) as front:
+        front.open()
+        assert front.ask("GET", accept="application/json").status == 406
+
+
+def test_there_may_be_so_many_streams(server: Server) -> None:
+    with Front(server, max_streams_per_session=2) as front:
+        front.open()
+        first, _ = front.listen()
+        assert until(lambda: first.status == 200)
+        second, _ = front.listen()
+        assert until(lambda: second.status is not None)
+        assert second.status == 200
+        assert front.ask("GET", accept="text/event-stream").status == 429
+
+
+@pytest.mark.parametrize("revision", STREAMABLE)
+def test_event_ids_are_unique_in_the_session_and_name_their_stream(server: Server, revision: str) -> None:
+    with Front(server) as front:
+        front.open(revision)
+        replies = [front.request(number, "tools/call", call("chatty")) for number in range(3)]
+        ids = [event.id for reply in replies for event in reply.events]
+        assert len(set(ids)) == len(ids)
+        assert [len({str(event.id).partition("-")[0] for event in reply.events}) for reply in replies] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("revision", STREAMABLE)
+def test_a_stream_that_broke_off_is_resumed_after_the_last_event(server: Server, revision: str) -> None:
+    with Front(server) as front:
+        front.open(revision)
+        whole = front.request(7, "tools/call", call("chatty"))
+        other = front.request(8, "tools/call", call("chatty"))
+        first = next(event for event in whole.events if event.data)
+        rest = front.ask("GET", accept="text/event-stream", last_event_id=first.id)
+        assert [message.get("id") for message in rest.messages] == [7]
+        assert rest.ended
+        assert other.messages[-1]["id"] == 8, "nothing of another stream is replayed"
+
+
+@pytest.mark.parametrize("last", ["nonsense", "s999-1", "-", "s1-x", "s1-99999999999999999999"])
+def test_an_event_that_nobody_knows_cannot_be_resumed_after(server: Server, last: str) -> None:
+    with Front(server) as front:
+        front.open()
+        assert front.ask("GET", accept="text/event-stream", last_event_id=last).status == 400
+
+
+def test_events_that_are_forgotten_are_not_passed_over_in_silence(server: Server) -> None:
+    with Front(server, event_store=lambda: MemoryEventStore(size=1000)) as front:
+        front.open()
+        reply = front.request(7, "tools/call", call("chatty"))
+        first = reply.events[0].id
+        for number in range(3):
+            front.request(number, "tools/call", call("chatty"))
+        assert front.ask("GET", accept="text/event-stream", last_event_id=first).status == 400
+
+
+def test_a_stream_that_is_closed_early_says_when_to_come_back(server: Server) -> None:
+    @server.tool()
+    def later(ctx: Context) -> None:
+        ctx.close_stream()
+
+    with Front(server) as front:
+        assert front.open().request(7, "tools/call", call("later")).events[-1].retry == 1000
+
+
+@pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18"])
+def test_no_stream_is_closed_before_the_answer_in_earlier_revisions(server: Server, revision: str) -> None:
+    @server.tool()
+    def slow(ctx: Context) -> str:
+        ctx.close_stream(retry=250)
+        return "at last"
+
+    with Front(server) as front:
+        assert front.open(revision).request(7, "tools/call", call("slow")).json["id"] == 7
+
+
+# -- without sessions ---------------------------------------------------------------------------------------------
+
+
+def test_without_sessions_each_post_stands_alone(server: Server) -> None:
+    with Front(server, sessions=False) as front:
+        opening = front.initialize()
+        assert "Mcp-Session-Id" not in opening.headers
+        assert front.notify("notifications/initialized").status == 202
+        assert front.request(1, "tools/call", call("echo", text="x")).json["result"]["content"][0]["text"] == "x"
+        assert front.ask("GET", accept="text/event-stream").status == 405
+        assert front.ask("DELETE").status == 405
+        assert front.post(PING, mcp_protocol_version="1999-01-01").status == 400
+        assert server.sessions == ()
+
+
+def test_2025_03_26_is_assumed_where_neither_header_nor_session_says_another(server: Server) -> None:
+    with Front(server, sessions=False) as front:
+        # It alone has batches.
+        assert [answer["id"] for answer in front.post([PING]).json] == [1]
+        assert front.post([PING], mcp_protocol_version="2025-11-25").status == 400
+    with Front(Server("s", revisions=["2025-11-25"]), sessions=False) as front:
+        assert front.post(PING).status == 400
+        assert front.post(PING, mcp_protocol_version="2025-11-25").status == 200
+
+
+def test_nothing_of_a_request_is_repeated_in_a_refusal(server: Server) -> None:
+    with Front(server) as front:
+        reply = front.post(PING, mcp_session_id="<script>", origin="http://evil.example.com/<script>")
+        assert b"script" not in reply.body
+        assert "script" not in json.dumps(reply.headers)

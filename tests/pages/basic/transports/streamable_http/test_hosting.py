@@ -1,0 +1,225 @@
+"""A server on HTTP, whole: sessions, streams and handlers over real sockets, and what is left of them: nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from mcp_ref import Client, Context, Server
+from mcp_ref.kit.http.http_exchange import HttpLimits
+from mcp_ref.pages.basic.transports.streamable_http.streams import MemoryEventStore
+from mcp_ref.server.http import HttpService
+from tests.pages.basic.transports.streamable_http.raw import (
+    Wire,
+    call,
+    descriptors,
+    http_threads,
+    opened,
+    post,
+    request,
+)
+from tests.pages.basic.transports.streamable_http.replies import PATIENCE
+from tests.support.clock import until
+
+NOTE = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+
+
+class Meeting:
+    """Where a handler says that it has come, and waits until it may leave."""
+
+    def __init__(self) -> None:
+        self.entered, self.leave = threading.Semaphore(0), threading.Event()
+
+    def wait(self) -> None:
+        self.entered.release()
+        assert self.leave.wait(PATIENCE)
+
+    def arrived(self) -> bool:
+        return self.entered.acquire(timeout=PATIENCE)
+
+
+@pytest.fixture
+def meeting() -> Iterator[Meeting]:
+    meeting = Meeting()
+    yield meeting
+    meeting.leave.set()
+
+
+@pytest.fixture
+def server(meeting: Meeting) -> Server:
+    server = Server("s")
+
+    @server.tool()
+    def echo(text: str) -> str:
+        return text
+
+    @server.tool()
+    def stubborn(ctx: Context) -> str:
+        ctx.progress(1)
+        ctx.log("info", "begun")
+        meeting.wait()
+        return "done"
+
+    @server.tool()
+    def flood(ctx: Context) -> str:
+        meeting.entered.release()
+        for _ in range(300):
+            ctx.log("info", "x" * 100_000)
+        return "done"
+
+    return server
+
+
+@contextmanager
+def hosted(server: Server, stuck: bool = False, **options: Any) -> Iterator[HttpService]:
+    before = descriptors()
+    service = server.serve_http(**options)
+    try:
+        yield service
+    finally:
+        assert stuck or service.close() == []
+    assert stuck or (until(lambda: not http_threads()) and server.sessions == ())
+    assert stuck or until(lambda: descriptors() <= before)
+
+
+def address(service: HttpService) -> tuple[str, int]:
+    return service._http.address
+
+
+def get(session: str, **fields: str) -> bytes:
+    return request("GET", accept="text/event-stream", mcp_session_id=session, **fields)
+
+
+def test_who_listens_for_everybody_is_warned(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    with hosted(server):
+        assert caplog.text == ""
+    with hosted(server, host="0.0.0.0"):
+        assert "everybody who can reach this machine" in caplog.text
+
+
+# -- streams ------------------------------------------------------------------------------------------------------
+
+
+def test_a_standing_stream_carries_what_belongs_to_no_request_and_comments(server: Server) -> None:
+    with hosted(server, keep_alive=0.01) as service, Wire(address(service)) as wire, Wire(address(service)) as other:
+        session = opened(other)
+        wire.send(get(session))
+        assert wire.head()[1]["content-type"] == "text/event-stream"
+        server.tool("later")(lambda: "x")
+        came = b""
+        while b"list_changed" not in came or b": keep-alive" not in came:
+            came += wire.chunk()
+
+
+@pytest.mark.parametrize("rude", [True, False])
+def test_a_client_that_vanishes_from_its_streams_leaves_the_session_and_nothing_else(
+    server: Server, rude: bool
+) -> None:
+    with hosted(server, keep_alive=0.01) as service, Wire(address(service)) as other:
+        session = opened(other)
+        for _ in range(20):
+            wire = Wire(address(service))
+            wire.send(get(session))
+            wire.head()
+            wire.reset() if rude else wire.close()
+        assert until(lambda: len(service._http._connections) == 1)
+        assert other.ask(post(call("echo", text="x"), mcp_session_id=session)).status == 200
+        end = server.sessions[0].peer.transport
+        assert until(lambda: end.attached() == 0)  # type: ignore[attr-defined]
+
+
+def roomy() -> MemoryEventStore:
+    return MemoryEventStore(size=100_000_000)
+
+
+def test_a_client_comes_back_although_its_former_connection_does_not_read(server: Server, meeting: Meeting) -> None:
+    limits = HttpLimits(write=60)
+    with hosted(server, limits=limits, event_store=roomy) as service, Wire(address(service)) as other:
+        session = opened(other)
+        with Wire(address(service), buffer=4096) as wire:
+            wire.send(post(call("flood"), mcp_session_id=session))
+            wire.head()
+            event_id = wire.chunk().decode().splitlines()[0].removeprefix("id: ")
+            assert meeting.arrived()
+            other.send(get(session, last_event_id=event_id))
+            assert other.head()[0] == 200
+        assert service.close(PATIENCE) == []
+
+
+# -- cancellation -------------------------------------------------------------------------------------------------
+
+
+def test_a_cancelled_request_holds_up_no_other_on_its_connection(server: Server, meeting: Meeting) -> None:
+    with hosted(server) as service, Wire(address(service)) as other:
+        session = opened(other)
+        with Wire(address(service)) as wire:
+            wire.send(post(call("stubborn"), mcp_session_id=session))
+            assert meeting.arrived()
+            assert other.ask(post(NOTE, mcp_session_id=session)).status == 202
+            # Its thread is still the handler's.
+            assert b'"result"' not in wire.rest()
+        meeting.leave.set()
+
+
+# -- many, and the end --------------------------------------------------------------------------------------------
+
+
+def test_the_end_is_bounded_whatever_clients_and_handlers_do(
+    server: Server, meeting: Meeting, caplog: pytest.LogCaptureFixture
+) -> None:
+    with hosted(server, stuck=True, limits=HttpLimits(write=60)) as service:
+        idle, half, listening, unread, deaf = (Wire(address(service), buffer=4096) for _ in range(5))
+        session = opened(idle)
+        half.send(b"POST /mcp HTTP/1.1\r\nHo")
+        listening.send(get(session))
+        listening.head()
+        unread.send(post(call("flood"), mcp_session_id=session))
+        deaf.send(post(call("stubborn", 2), mcp_session_id=session))
+        assert meeting.arrived() and meeting.arrived()
+        began = time.monotonic()
+        stuck = service.close(1)
+        assert time.monotonic() - began < 1 + PATIENCE
+        assert len(stuck) == 1, "the handler that ignores its cancellation"
+        assert all(wire.ended() for wire in (idle, half))
+        for wire in (idle, half, listening, unread, deaf):
+            wire.close()
+        meeting.leave.set()
+        assert until(lambda: not http_threads())
+        assert server.sessions == ()
+
+
+def test_a_server_without_a_way_over_http_says_so() -> None:
+    with pytest.raises(ValueError, match="no revision.*can be served"):
+        Server("s", revisions=["2024-11-05"]).serve_http()
+    with Server("s", revisions=["2024-11-05"]).serve_http(sse_path="/sse") as service, Client(service.url) as client:
+        assert (service.url, str(client.revision)) == (service.sse_url, "2024-11-05")
+
+
+def test_run_serves_until_the_close(server: Server) -> None:
+    running = threading.Thread(target=server.run, args=("http",), kwargs={"port": 0})
+    running.start()
+    assert until(lambda: server.services)
+    with Wire(address(server.services[0])) as wire:
+        opened(wire)
+        server.close(PATIENCE)
+    running.join(PATIENCE)
+    assert not running.is_alive() and http_threads() == []
+
+
+@pytest.mark.slow
+def test_a_thousand_sessions_that_are_left_open_end_with_the_server(server: Server) -> None:
+    with hosted(server) as service:
+        with Wire(address(service)) as wire:
+            for _ in range(1000):
+                opened(wire)
+            # One more takes the place of the first.
+            opened(wire)
+        assert len(server.sessions) == 1000
+        began = time.monotonic()
+        service.close(PATIENCE)
+        assert time.monotonic() - began < PATIENCE

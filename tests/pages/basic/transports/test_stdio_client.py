@@ -1,0 +1,635 @@
+"""basic/transports#stdio and basic/lifecycle#stdio: the client's side, which launches a server and ends it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import re
+import select
+import signal
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from mcp_ref.errors import McpError, RequestTimeout, TransportClosed
+from mcp_ref.kit.process import lines
+from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref.pages.basic.transports.stdio import StdioClientTransport
+
+from .collector import WAIT, Collector, Notes, in_thread, soon
+
+LOGGER = "mcp_ref"
+
+SAY = """
+    import json, os, signal, subprocess, sys
+    def say(message):
+        print(json.dumps(message), flush=True)
+"""
+
+
+pytestmark = pytest.mark.usefixtures("no_descriptor_leaks")
+
+
+class Server(Collector):
+    """A script as a server, and the transport to it."""
+
+    def __init__(self, code: str, *, before: str = SAY, **options: Any) -> None:
+        super().__init__()
+        self.command = [sys.executable, "-c", textwrap.dedent(before) + textwrap.dedent(code)]
+        self.transport = StdioClientTransport(self.command, **{"inherit": True, **options})
+
+    def __enter__(self) -> Self:
+        self.transport.start(self.receive, self.lost)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.transport.close(soon())
+        assert self.ends == 1
+
+
+def shown(command: list[str]) -> str:
+    """A command as a message names it, on one line."""
+    text = " ".join(" ".join(command).split())
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def exists(pid: int) -> bool:
+    """Whether there is such a process; one that has not been reaped counts."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+class Fifo:
+    """Knows when the last process that has it open is gone."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        os.mkfifo(self.path)
+        self.fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
+
+    def all_gone(self, timeout: float = WAIT) -> bool:
+        poll = select.poll()
+        poll.register(self.fd, 0)
+        return bool(poll.poll(timeout * 1000))
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Iterator[Fifo]:
+    fifo = Fifo(tmp_path / "fifo")
+    yield fifo
+    os.close(fifo.fd)
+
+
+# -- launching ------------------------------------------------------------------------------------------------------
+
+
+def test_messages_go_to_standard_in_and_come_from_standard_out():
+    with Server("for line in sys.stdin: say({'echo': json.loads(line)})") as server:
+        server.transport.send({"text": "a\u2028\n"}, soon())
+        assert server.message() == {"echo": {"text": "a\u2028\n"}}
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "problem", "says"),
+    [
+        *[(each, {}, TypeError, "a command must be a list") for each in ("python server.py", b"python", [])],
+        (["true"], {"stderr": "log"}, ValueError, "stderr must be"),
+        (["x"], {"inherit": "PATH"}, TypeError, "a list of names"),
+    ],
+)
+def test_what_no_server_can_be_launched_with_is_refused_when_it_is_said(command, options, problem, says):
+    with pytest.raises(problem, match=says):
+        StdioClientTransport(command, **options)
+
+
+def test_a_program_may_be_named_by_a_path():
+    server = Server("say({})")
+    server.transport = StdioClientTransport([Path(sys.executable), *server.command[1:]], inherit=True)
+    with server:
+        assert server.message() == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("missing", "No such file or directory"),
+        ("not executable", "Permission denied"),
+        ("not a program", "Exec format error"),
+        ("no such folder", "No such file or directory: '/nonexistent'"),
+    ],
+)
+@pytest.mark.parametrize("stderr", ["capture", "inherit"])
+def test_what_cannot_be_launched_is_named(tmp_path, kind, text, stderr):
+    program = tmp_path / "the-server"
+    if kind != "missing":
+        program.write_bytes(b"\x7fnothing")
+        program.chmod(0o644 if kind == "not executable" else 0o755)
+    command = [sys.executable, "-c", ""] if kind == "no such folder" else [str(program)]
+    collector = Collector()
+    transport = StdioClientTransport(command, cwd="/nonexistent" if kind == "no such folder" else None, stderr=stderr)
+    with pytest.raises(TransportClosed) as caught:
+        transport.start(collector.receive, collector.lost)
+    assert f"the server {shown(command)!r} could not be started" in str(caught.value)
+    assert text in str(caught.value)
+    transport.close(soon())
+    assert collector.ends == 0
+
+
+@pytest.mark.parametrize("nth", range(7))
+def test_when_the_system_has_no_more_pipes_nothing_is_left_over(monkeypatch, nth):
+    if sys.version_info < (3, 11, 4) and nth in (2, 3):
+        pytest.skip("before Python 3.11.4 subprocess.Popen itself left open what it had made (gh-87474)")
+    calls: list[int] = []
+    make = os.pipe
+
+    def pipe() -> tuple[int, int]:
+        calls.append(1)
+        if len(calls) == nth + 1:
+            raise OSError(24, "Too many open files")
+        return make()
+
+    server = Server("sys.stdin.read()")
+    monkeypatch.setattr(os, "pipe", pipe)
+    with pytest.raises(TransportClosed, match="Too many open files"):
+        server.transport.start(server.receive, server.lost)
+    assert server.ends == 0
+
+
+@pytest.mark.parametrize("name", ["mcp-stdio-stderr", "mcp-stdio-reader"])
+def test_when_no_thread_can_be_started_nothing_is_left_over(monkeypatch, name):
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == name:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    server = Server("sys.stdin.read()")
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        server.transport.start(server.receive, server.lost)
+    assert server.ends == 0
+
+
+def test_what_is_left_of_a_flood_does_not_hold_up_the_end(caplog):
+    server = Server("print('{}\\n' * 5000)\nsys.stdin.read()", stderr="ignore")
+    begun = threading.Event()
+
+    def slowly(data: bytes) -> None:
+        begun.set()
+        server.transport._told.wait(0.01)  # fifty seconds in all
+
+    server.transport.start(slowly, server.lost)
+    assert begun.wait(WAIT)
+    server.transport.close(Deadline(0.5))
+    assert server.ends == 1 and server.transport._child._process.stdout.closed and "still busy" not in caplog.text
+
+
+def test_a_closed_transport_launches_nothing():
+    server = Server("say({'pid': os.getpid()})")
+    server.transport.close(soon())
+    with pytest.raises(TransportClosed):
+        server.transport.start(server.receive, server.lost)
+    assert server.texts.empty()
+
+
+def test_close_while_it_is_being_launched(monkeypatch):
+    server = Server("sys.stdin.read()")
+    launching, go_on = threading.Event(), threading.Event()
+    opened = server.transport._open
+
+    def slowly() -> None:
+        opened()
+        launching.set()
+        assert go_on.wait(WAIT)
+
+    monkeypatch.setattr(server.transport, "_open", slowly)
+    started = in_thread(lambda: server.transport.start(server.receive, server.lost))
+    assert launching.wait(WAIT)
+    server.transport.close(Deadline(0.01))
+    go_on.set()
+    assert isinstance(started(), TransportClosed)
+    assert server.ends == 0
+
+
+@pytest.mark.parametrize(
+    ("inherit", "more"),
+    [(False, {}), (["KEPT", "UNSET"], {"KEPT": "1"}), (True, {"KEPT": "1", "SECRET": "1"})],
+    ids=str,
+)
+def test_a_server_gets_few_variables_of_ours_unless_it_is_to_inherit_them(monkeypatch, inherit, more):
+    for name in ("KEPT", "CHANGED", "REMOVED", "SECRET", "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"):
+        monkeypatch.setenv(name, "1")
+    for name in ("LANG", "LC_TIME", "TZ", "TMPDIR"):
+        monkeypatch.setenv(name, "C")
+    names = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_TIME", "TZ", "TMPDIR"]
+    basic = {name: os.environ[name] for name in names}
+    code = "say(dict(os.environ)); sys.stdin.read()"
+    with Server(code, env={"CHANGED": "2", "ADDED": "3", "REMOVED": None}, inherit=inherit) as server:
+        got = server.message()
+    expected = {**basic, **more, "CHANGED": "2", "ADDED": "3"}
+    if inherit is True:
+        assert got.items() >= expected.items() and "REMOVED" not in got
+    else:
+        assert {name: value for name, value in got.items() if name != "LC_CTYPE"} == expected
+
+
+def test_a_server_that_exits_at_once_is_told_of_with_the_variables_that_it_did_not_get(monkeypatch):
+    monkeypatch.setenv("API_KEY", "hunter2")
+    for code, inherit, named in [("", [], True), ("", True, False), ("say([1])", [], False)]:
+        with Server(code, inherit=inherit) as server:
+            reason = server.reason()
+        assert ("API_KEY" in reason) == named
+        assert "exited with code 0" in reason and "hunter2" not in reason
+
+
+def test_the_working_directory(tmp_path):
+    with Server("say(os.getcwd()); say([os.getcwd()]); sys.stdin.read()", cwd=tmp_path) as server:
+        assert server.message() == [str(tmp_path)]
+
+
+def test_a_server_leads_a_session_and_inherits_no_descriptor_of_ours():
+    code = "say([os.getpid(), os.getsid(0), os.getpgid(0), sorted(os.listdir('/proc/self/fd'))]); sys.stdin.read()"
+    with Server(code) as server:
+        pid, session, group, descriptors = server.message()
+    assert pid == session == group
+    # The fourth is the listing itself.
+    assert descriptors == ["0", "1", "2", "3"]
+
+
+# -- messages -------------------------------------------------------------------------------------------------------
+
+
+def test_what_this_side_broke_is_refused_without_waiting_for_the_server(monkeypatch):
+    monkeypatch.setattr(lines, "_VERDICT_TIMEOUT", 60)
+    with Server("signal.pause()", grace=0.05) as server:
+        with pytest.raises(RequestTimeout):
+            server.transport.send({"text": "x" * 1_000_000}, Deadline(0.05))
+        begun = time.monotonic()
+        with pytest.raises(TransportClosed, match="only in part"):
+            server.transport.send({"id": 2}, soon())
+        assert "only in part" in server.reason()
+        assert time.monotonic() - begun < WAIT
+
+
+def test_a_message_of_which_nothing_was_written_leaves_the_connection_whole():
+    code = """
+        say({"ready": 1})
+        assert signal.sigwait({signal.SIGUSR1})
+        say({"read": [len(line) for line in sys.stdin]})
+    """
+    with Server("signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})\n" + textwrap.dedent(code)) as server:
+        server.message()
+        sent = 0
+        with pytest.raises(RequestTimeout):
+            while True:
+                # Of the size that a pipe takes whole or not at all.
+                server.transport.send("x" * 4093, Deadline(0.05))
+                sent += 1
+        os.kill(server.transport._child._process.pid, signal.SIGUSR1)
+        server.transport.send("y", soon())
+        server.transport.close(soon())
+        assert server.message() == {"read": [4096] * sent + [4]}
+
+
+def test_a_fast_write_asks_for_no_room(monkeypatch):
+    with Server("for line in sys.stdin: say(['got', len(line)])") as server:
+        monkeypatch.setattr(server.transport._room, "wait", None)
+        server.transport.send({"id": 1}, soon())
+        assert server.message() == ["got", 9]
+
+
+def test_what_is_not_a_message_is_skipped_with_one_warning(caplog):
+    code = """
+        print("Listening ...")
+        print("nul" + "x" * 1000)
+        say({"id": 1})
+        print("  ")
+        say([{"id": 2}])
+        print("{broken")
+        sys.stdout.flush()
+        sys.stdin.read()
+    """
+    with caplog.at_level(logging.DEBUG, LOGGER), Server(code) as server:
+        assert [server.message(), server.message(), server.text()] == [{"id": 1}, [{"id": 2}], b"{broken"]
+    levels = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert [level for level, _ in levels] == ["WARNING", "DEBUG"]
+    assert "'Listening ...'" in levels[0][1]
+    assert len(levels[1][1]) < 500
+
+
+# -- standard error -------------------------------------------------------------------------------------------------
+
+GRUMBLE = r"""
+    sys.stderr.buffer.write(b"one\ntwo\r\nthr\xe9e ")
+    sys.stderr.flush()
+    say({})
+    sys.stdin.read()
+"""
+
+
+def test_standard_error_is_logging_and_no_error(caplog):
+    with caplog.at_level(logging.INFO, LOGGER), Server(GRUMBLE) as server:
+        assert server.message() == {}
+        assert server.ends == 0
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("INFO", "one"),
+        ("INFO", "two"),
+        ("INFO", "thr\ufffde "),
+    ]
+
+
+def test_standard_error_can_go_to_a_function():
+    lines: queue.Queue[tuple[str, str]] = queue.Queue()
+    with Server(GRUMBLE, stderr=lambda line: lines.put((line, threading.current_thread().name))):
+        assert lines.get(timeout=WAIT) == ("one", "mcp-stdio-stderr")
+        assert lines.get(timeout=WAIT)[0] == "two"
+
+
+def test_a_function_that_fails_is_reported_once(caplog):
+    def fail(line: str) -> None:
+        raise ZeroDivisionError
+
+    with Server(GRUMBLE, stderr=fail) as server:
+        server.message()
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+def test_a_function_that_hangs_is_left_behind_and_named(caplog):
+    hanging, free = threading.Event(), threading.Event()
+
+    def hang(line: str) -> None:
+        hanging.set()
+        free.wait(WAIT)
+
+    server = Server(GRUMBLE, stderr=hang, grace=0.05)
+    server.transport.start(server.receive, server.lost)
+    assert hanging.wait(WAIT)
+    server.transport.close(Deadline(0.2))
+    assert "mcp-stdio-stderr" in caplog.text
+    free.set()
+    server.transport.close(soon())
+
+
+def test_standard_error_can_be_inherited(capfd):
+    with Server(GRUMBLE, stderr="inherit") as server:
+        server.message()
+    assert "one\ntwo" in capfd.readouterr().err
+
+
+def test_standard_error_can_be_ignored(capfd, caplog):
+    with caplog.at_level(logging.DEBUG, LOGGER), Server(GRUMBLE, stderr="ignore") as server:
+        server.message()
+    assert capfd.readouterr().err == ""
+    assert not caplog.records
+
+
+def test_a_line_of_standard_error_without_end_is_cut():
+    lines: queue.Queue[str] = queue.Queue()
+    with Server("sys.stderr.write('x' * 100_000); sys.stderr.flush(); sys.stdin.read()", stderr=lines.put):
+        size = 0
+        while size < 100_000 - 8192:
+            size += len(lines.get(timeout=WAIT))
+
+
+def test_the_tap_sees_messages_and_standard_error():
+    tap = Notes()
+    code = "for line in sys.stdin: sys.stderr.write('grumble\\n'); sys.stderr.flush(); say({'id': 1, 'result': {}})"
+    with Server(code, tap=tap) as server:
+        server.transport.send({"id": 1}, soon())
+        server.message()
+    assert tap.notes[0] == ("send", {"id": 1})
+    # Beside the messages: the end of the input, and the exit.
+    assert sorted(direction for direction, _ in tap.notes) == ["receive", "receive", "send", "send", "stderr"]
+    assert ("stderr", "grumble") in tap.notes
+    assert tap.delivered == 5
+
+
+# -- the server ends ------------------------------------------------------------------------------------------------
+
+
+def test_the_reason_has_the_exit_code_and_the_last_words():
+    code = "[print('line', n, file=sys.stderr) for n in range(30)]; say({'id': 1}); sys.exit(3)"
+    with Server(code) as server:
+        assert server.message() == {"id": 1}
+        reason = server.reason()
+        assert f"the server {shown(server.command)!r} exited with code 3; its last words:\n    line 10\n" in reason
+        assert reason.endswith("line 29")
+        with pytest.raises(TransportClosed, match="exited with code 3"):
+            server.transport.send({"id": 2}, soon())
+
+
+def test_the_last_words_come_before_the_variables_that_were_missing(monkeypatch):
+    monkeypatch.setenv("SOME_KEY", "secret")
+    with Server("sys.stderr.write('no SOME_KEY'); sys.exit(1)", inherit=False) as server:
+        reason = server.reason()
+    assert re.search(
+        r"exited with code 1; its last words:\n    no SOME_KEY\n    \(it did not get these .*SOME_KEY", reason
+    )
+    assert "secret" not in reason
+
+
+def test_the_last_words_are_at_most_8_kib():
+    code = "[print(str(n) * 1000, file=sys.stderr) for n in range(10)]; sys.exit(1)"
+    with Server(code) as server:
+        reason = server.reason()
+    assert reason.count("\n") == 8
+    assert reason.endswith("9" * 1000)
+
+
+def test_a_write_that_fails_tells_the_last_words_too():
+    with Server("sys.stderr.write('no module'); sys.exit(2)") as server:
+        words = pytest.raises(TransportClosed, match=r"exited with code 2; its last words:\n    no module")
+        with words:
+            while True:
+                server.transport.send({"id": 1}, soon())
+
+
+def test_a_server_that_closes_its_output_has_ended_the_connection():
+    with Server("os.close(1); sys.stdin.read()") as server:
+        assert server.reason() == f"lost the connection to the server {shown(server.command)!r}: it closed its output"
+
+
+def test_a_server_that_closes_its_input_has_ended_the_connection():
+    with Server("say({}); os.close(0); say([]); signal.pause()", grace=0.05) as server:
+        assert [server.message(), server.message()] == [{}, []]
+        with pytest.raises(TransportClosed, match="the peer has stopped reading"):
+            server.transport.send({"id": 1}, soon())
+        assert "the peer has stopped reading" in server.reason()
+
+
+def test_the_exit_code_is_known_from_the_end_on():
+    with Server("sys.stdin.read(); sys.exit(3)") as server:
+        assert server.transport.exit_code is None
+        server.transport.close(soon())
+        assert server.transport.exit_code == 3
+    assert StdioClientTransport(["/nonexistent"]).exit_code is None
+
+
+@pytest.mark.parametrize("stderr", ["capture", "inherit", "ignore"])
+@pytest.mark.parametrize("how", ["sys.exit(4)", "os._exit(4)", "os.kill(os.getpid(), signal.SIGKILL)"])
+def test_a_server_that_ends_at_its_first_message_is_reported_at_once_and_starts_again(stderr, how):
+    for _ in range(2):
+        with Server(f"sys.stdin.readline(); {how}", stderr=stderr) as server:
+            server.transport.send({"id": 1}, soon())
+            began = time.monotonic()
+            assert re.search("exited with code 4$|ended by signal 9$", server.reason())
+            assert time.monotonic() - began < WAIT
+
+
+def test_another_part_of_the_program_may_wait_for_all_children():
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with Server("sys.exit(3)") as server:
+            assert "exited with code" in server.reason()
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+def test_without_process_descriptors_it_works_the_same(monkeypatch):
+    monkeypatch.delattr(os, "pidfd_open")
+    with Server("sys.exit(3)") as server:
+        assert "exited with code 3" in server.reason()
+    with Server(STUBBORN.format(on_term="signal.SIG_IGN"), grace=0.05) as server:
+        pid = server.message()["pid"]
+    assert not exists(pid)
+
+
+# -- shutdown -------------------------------------------------------------------------------------------------------
+
+STUBBORN = """
+    def on_term(*_):
+        say({{"got": "SIGTERM"}})
+        sys.exit(0)
+    signal.signal(signal.SIGTERM, {on_term})
+    say({{"pid": os.getpid()}})
+    sys.stdin.read()
+    say({{"saw": "end of input"}})
+    while True:
+        signal.pause()
+"""
+
+
+def test_first_standard_in_is_closed_and_nothing_more_if_that_is_enough():
+    code = """
+        signal.signal(signal.SIGTERM, lambda *_: say({"got": "SIGTERM"}))
+        say({"pid": os.getpid()})
+        sys.stdin.read()
+        say({"saw": "end of input"})
+    """
+    with Server(code) as server:
+        pid = server.message()["pid"]
+        server.transport.close(soon())
+        assert not exists(pid)
+        assert server.reason() == "closed by this side"
+        assert server.message() == {"saw": "end of input"}
+        assert server.texts.empty()
+
+
+@pytest.mark.parametrize(("on_term", "last"), [("on_term", [{"got": "SIGTERM"}]), ("signal.SIG_IGN", [])])
+def test_then_it_gets_sigterm_and_if_that_is_not_enough_sigkill(on_term, last):
+    with Server(STUBBORN.format(on_term=on_term), grace=0.5) as server:
+        pid = server.message()["pid"]
+        server.transport.close(soon())
+        assert not exists(pid)
+        said = [{"saw": "end of input"}, *last]
+        assert [server.message() for _ in said] == said
+        assert server.texts.empty()
+
+
+def test_a_server_with_much_to_say_at_its_end_can_say_it():
+    code = "sys.stdin.read(); [say({'text': 'x' * 10_000}) for _ in range(100)]; say({'last': 1})"
+    with Server(code) as server:
+        server.transport.close(soon())
+        for _ in range(100):
+            server.text()
+        assert server.message() == {"last": 1}
+
+
+GRANDCHILD = """
+    held = os.open({fifo!r}, os.O_WRONLY)
+    code = "import signal; {prelude}; print('{{{{}}}}', flush=True); signal.pause()"
+    grandchild = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.DEVNULL, pass_fds=[held], {options})
+"""
+
+
+def grandchild(fifo: Fifo, then: str, prelude: str = "0", options: str = "") -> str:
+    code = textwrap.dedent(GRANDCHILD).format(fifo=fifo.path, prelude=prelude, options=options).replace("{{}}", "{}")
+    return code + textwrap.dedent(then)
+
+
+def test_what_the_server_started_is_ended_with_it(fifo):
+    code = grandchild(fifo, "signal.pause()", prelude="signal.signal(signal.SIGTERM, signal.SIG_IGN)")
+    with Server(code, grace=0.1) as server:
+        assert server.message() == {}
+        server.transport.close(soon())
+        assert fifo.all_gone()
+
+
+@pytest.mark.parametrize("system", ["with process descriptors", "without"])
+def test_what_holds_the_pipes_after_the_server_exited_is_ended(fifo, monkeypatch, system):
+    if system == "without":
+        monkeypatch.delattr(os, "pidfd_open")
+    with Server(grandchild(fifo, "sys.stdin.read()"), grace=0.2) as server:
+        assert server.message() == {}
+        server.transport.close(soon())
+        assert fifo.all_gone()
+
+
+def test_what_holds_no_pipe_is_left_alone(fifo):
+    options = "stdout=open(held, 'wb', closefd=False), stderr=subprocess.DEVNULL"
+    with Server(grandchild(fifo, "say({'pid': grandchild.pid}); sys.stdin.read()", options=options)) as server:
+        pid = server.message()["pid"]
+        server.transport.close(soon())
+        assert not fifo.all_gone(0)
+        os.kill(pid, signal.SIGKILL)
+        assert fifo.all_gone()
+
+
+def test_a_process_of_another_session_that_holds_the_pipes_does_not_keep_close(fifo):
+    code = grandchild(fifo, "say({'pid': grandchild.pid}); sys.stdin.read()", options="start_new_session=True")
+    with Server(code, grace=0.1) as server:
+        pids = [message["pid"] for message in (server.message(), server.message()) if message]
+        server.transport.close(Deadline(1))
+        assert server.reason() == "closed by this side"
+        assert not fifo.all_gone(0)
+        os.kill(pids[0], signal.SIGKILL)
+        assert fifo.all_gone()
+
+
+@pytest.mark.parametrize(("seconds", "grace"), [(0.3, 60), (0, 60), (None, 0.05)])
+def test_close_is_bounded_by_its_deadline_and_leaves_no_process(seconds, grace):
+    with Server(STUBBORN.format(on_term="signal.SIG_IGN"), grace=grace) as server:
+        pid = server.message()["pid"]
+        before = time.monotonic()
+        server.transport.close(Deadline(seconds))
+        assert time.monotonic() - before < WAIT
+        assert not exists(pid)
+
+
+def test_close_while_the_server_ends_by_itself():
+    for _ in range(5):
+        told: queue.Queue[McpError] = queue.Queue()
+        server = Server("say({})")
+        server.transport.start(server.receive, told.put)
+        server.text()
+        server.transport.close(soon())
+        told.get(timeout=WAIT)
+        assert told.empty()
+
+
+def test_send_after_close():
+    with Server("sys.stdin.read()") as server:
+        server.transport.close(soon())
+        with pytest.raises(TransportClosed, match="closed by this side"):
+            server.transport.send({"id": 1}, soon())

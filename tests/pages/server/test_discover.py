@@ -1,0 +1,89 @@
+"""server/discover: what a server says of itself to whoever asks, in both roles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_ref import Server
+from mcp_ref.pages.basic.versioning import SERVER_INFO, discover
+from mcp_ref.pages.server.utilities.caching import CacheHint
+from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
+from tests.pages.server.alone import MODERN, ask, meta
+from tests.pages.server.fakes import FakeCaller
+from tests.support.wire import opened, to_server
+
+NEWEST_FIRST = list(reversed(REVISIONS))
+
+
+def discovered(server: Server, **options: Any) -> Any:
+    return ask(server, "server/discover", **options)
+
+
+def test_a_server_that_has_nothing_says_so() -> None:
+    assert discovered(Server("bare", "2")) == {
+        "resultType": "complete",
+        "supportedVersions": NEWEST_FIRST,
+        "capabilities": {"logging": {}},
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "_meta": {SERVER_INFO: {"name": "bare", "version": "2"}},
+    }
+
+
+def test_every_version_that_is_spoken_is_named_the_newest_first() -> None:
+    server = Server("s", revisions=["2026-07-28", "2025-03-26", "2025-11-25"])
+    assert discovered(server)["supportedVersions"] == ["2026-07-28", "2025-11-25", "2025-03-26"]
+    assert discovered(Server("s", revisions=[MODERN]))["supportedVersions"] == [MODERN]
+
+
+def test_what_is_registered_is_declared_and_what_comes_later_too() -> None:
+    server = Server("s", experimental={"x": {}}, extensions={"com.example/audit": {"level": 2}})
+    server.tool("t")(lambda: "")
+    assert discovered(server)["capabilities"] == {
+        "logging": {},
+        "experimental": {"x": {}},
+        "extensions": {"com.example/audit": {"level": 2}},
+        "tools": {"listChanged": True},
+    }
+    server.resource("x://a")(lambda: "")
+    server.prompt("p")(lambda: "")
+    server.completion(prompt="p", argument="a")(lambda value: [])
+    capabilities = discovered(server)["capabilities"]
+    assert capabilities["resources"] == {"subscribe": True, "listChanged": True}
+    assert capabilities["prompts"] == {"listChanged": True}
+    assert capabilities["completions"] == {}
+
+
+def test_instructions_are_given_where_there_are_any() -> None:
+    assert discovered(Server("s", instructions="first list"))["instructions"] == "first list"
+    assert "instructions" not in discovered(Server("s"))
+
+
+def test_the_result_may_be_cached_as_the_server_says() -> None:
+    result = discovered(Server("s", cache={"server/discover": CacheHint(3600, "public")}))
+    assert (result["ttlMs"], result["cacheScope"]) == (3_600_000, "public")
+
+
+def test_who_the_server_is_stands_in_meta_alone() -> None:
+    more: Any = {"title": "S", "websiteUrl": "https://s.example"}
+    result = discovered(Server("s", "3", info=more))
+    assert result["_meta"][SERVER_INFO] == {"name": "s", "version": "3", **more}
+    assert "serverInfo" not in result
+
+
+@pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])
+def test_a_server_of_the_session_era_alone_answers_no_probe_with_a_modern_error(revision: str) -> None:
+    server = Server("s", revisions=[revision])
+    assert server.stateless is None
+    with to_server(server) as wire:
+        assert wire.request(1, "server/discover", {"_meta": meta()})["error"]["code"] not in (-32020, -32021, -32022)
+    with opened(server, revision) as wire:
+        assert wire.request(2, "server/discover", {"_meta": meta()})["error"]["code"] == -32601
+
+
+def test_a_client_asks_with_nothing_but_the_envelope() -> None:
+    caller = FakeCaller({"supportedVersions": [MODERN], "capabilities": {}})
+    assert discover(caller, timeout=3)["supportedVersions"] == [MODERN]  # type: ignore[arg-type]
+    assert caller.asked == [("server/discover", None, {"timeout": 3})]

@@ -1,0 +1,588 @@
+"""server/session, Stateless: each request is answered from itself alone.
+
+A list is the reply; there is no transport.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from mcp_ref import Context, Server
+from mcp_ref.errors import (
+    ErrorResponse,
+    HeaderMismatch,
+    InvalidParams,
+    LocalProtocolError,
+    MissingClientCapability,
+    Refusal,
+)
+from mcp_ref.kit.threads import rates
+from mcp_ref.kit.threads.rates import Rate, RateLimits
+from mcp_ref.pages.basic.mrtr import elicitation_form, elicitation_url, input_required, roots_listing, sampling
+from mcp_ref.pages.basic.subscriptions import Subscription
+from mcp_ref.pages.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO
+from mcp_ref.pages.server.resources import ResourceNotFound
+from mcp_ref.pages.server.utilities.caching import CACHEABLE, CacheHint
+from tests.pages.server.alone import INFO, MODERN, Reply, ask, call, meta, refused, retried, without
+from tests.support.wire import PATIENCE, Background, at_once
+
+FORM: Any = {"name": {"type": "string"}}
+ASKS: Any = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+ANA: Any = {"action": "accept", "content": {"name": "Ana"}}
+SAID: Any = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"}
+ROOTS: Any = {"roots": [{"uri": "file:///a"}]}
+
+
+def text_of(result: Any) -> str:
+    assert result["resultType"] == "complete", result
+    text: str = result["content"][0]["text"]
+    return text
+
+
+def with_tool(function: Callable[..., Any], **options: Any) -> Server:
+    """A server whose one tool is `t`."""
+    server = Server("s", **options)
+    server.tool("t")(function)
+    return server
+
+
+class Headers:
+    """MirroredHeaders: what it was asked to check, and whether it refuses."""
+
+    def __init__(self, *, wrong: bool = False, wrong_arguments: bool = False) -> None:
+        self.wrong, self.wrong_arguments = wrong, wrong_arguments
+        self.checked: list[Any] = []
+
+    def check(self, method: str, params: Any, version: str) -> None:
+        self.checked.append((method, version))
+        if self.wrong:
+            raise HeaderMismatch("Header mismatch")
+
+    def check_arguments(self, input_schema: Any, arguments: Any) -> None:
+        self.checked.append((input_schema["type"], arguments))
+        if self.wrong_arguments:
+            raise HeaderMismatch("Header mismatch")
+
+
+# -- the order of checks ------------------------------------------------------------------------------------------
+
+BAD: Any = {"name": 5, "arguments": []}
+GOOD: Any = {"name": "needy", "arguments": {"a": 1}}
+UNKNOWN: Any = meta(version="1900-01-01")
+ALL_WRONG = Headers(wrong=True, wrong_arguments=True)
+SOME_WRONG = Headers(wrong_arguments=True)
+
+IN_ORDER: Any = {
+    "no version": (-32602, without(UNKNOWN, PROTOCOL_VERSION), ALL_WRONG, "no/such", BAD),
+    "no capabilities": (-32602, without(UNKNOWN, CLIENT_CAPABILITIES), ALL_WRONG, "no/such", BAD),
+    "header": (-32020, UNKNOWN, ALL_WRONG, "no/such", BAD),
+    "version": (-32022, UNKNOWN, SOME_WRONG, "no/such", BAD),
+    "method": (-32601, meta(), SOME_WRONG, "no/such", BAD),
+    "params": (-32602, meta(), SOME_WRONG, "tools/call", BAD),
+    "header of a parameter": (-32020, meta(), SOME_WRONG, "tools/call", GOOD),
+    "capability": (-32021, meta(), Headers(), "tools/call", GOOD),
+}
+
+
+@pytest.mark.parametrize("step", IN_ORDER)
+def test_of_all_that_is_wrong_the_first_is_named(step: str) -> None:
+    code, envelope, headers, method, params = IN_ORDER[step]
+    server = Server("s")
+
+    @server.tool()
+    def needy(ctx: Context, a: int) -> str:
+        ctx.require("sampling.tools")
+        raise AssertionError("not reached")
+
+    assert refused(server, method, params, envelope=envelope, mirrored=headers).code == code
+
+
+def test_a_tool_that_is_not_there_is_found_out_after_the_headers() -> None:
+    headers = Headers(wrong_arguments=True)
+    refusal = refused(with_tool(lambda: ""), "tools/call", {"name": "nobody"}, mirrored=headers)
+    assert refusal.code == -32602
+    assert headers.checked == [("tools/call", MODERN)]
+
+
+# -- versions -----------------------------------------------------------------------------------------------------
+
+
+def test_also_an_initialize_with_an_envelope_learns_the_versions() -> None:
+    assert refused(Server("s", revisions=[MODERN]), "initialize").data["supported"] == [MODERN]
+
+
+def test_what_is_registered_later_is_there_for_the_next_request() -> None:
+    server = Server("s")
+    assert refused(server, "tools/list").code == -32601
+    server.tool("t")(lambda: "")
+    assert [tool["name"] for tool in ask(server, "tools/list")["tools"]] == ["t"]
+    server.remove_tool("t")
+    assert ask(server, "tools/list")["tools"] == [], "whoever was told of tools finds an empty list"
+
+
+# -- results ------------------------------------------------------------------------------------------------------
+
+
+def full_server(**options: Any) -> Server:
+    hints = {"tools/list": CacheHint(60, "public"), "resources/read": CacheHint(0.5)}
+    server = Server("full", "7", cache=hints, **options)
+    server.tool("t")(lambda: "done")
+    server.resource("x://a")(lambda: "read")
+    server.resource("x://{b}/c")(lambda b: b)
+    server.prompt("p")(lambda a: a)
+    server.completion_values(["one"], prompt="p", argument="a")
+    return server
+
+
+RESULTS: Any = {
+    "server/discover": {},
+    "tools/list": {},
+    "tools/call": {"name": "t"},
+    "resources/list": {},
+    "resources/templates/list": {},
+    "resources/read": {"uri": "x://a"},
+    "prompts/list": {},
+    "prompts/get": {"name": "p", "arguments": {"a": "1"}},
+    "completion/complete": {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": "o"}},
+}
+
+
+@pytest.mark.parametrize("method", RESULTS)
+def test_every_result_says_of_which_kind_it_is_and_who_answers(method: str) -> None:
+    result = ask(full_server(), method, RESULTS[method])
+    assert result["resultType"] == "complete"
+    assert result["_meta"] == {SERVER_INFO: {"name": "full", "version": "7"}}
+
+
+@pytest.mark.parametrize("method", RESULTS)
+def test_what_can_be_cached_says_for_how_long_and_by_whom_and_nothing_else_does(method: str) -> None:
+    server = full_server(page_size=1)
+    server.tool("u")(lambda: "")
+    pages = [ask(server, method, RESULTS[method])]
+    if method not in CACHEABLE:
+        assert pages[0].keys().isdisjoint({"ttlMs", "cacheScope"})
+        return
+    while cursor := pages[-1].get("nextCursor"):
+        pages.append(ask(server, method, {"cursor": cursor}))
+    assert len(pages) == (2 if method == "tools/list" else 1)
+    chosen = {"tools/list": (60_000, "public"), "resources/read": (500, "private")}
+    assert {(page["ttlMs"], page["cacheScope"]) for page in pages} == {chosen.get(method, (0, "private"))}
+
+
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read"])
+def test_a_question_says_who_asks_and_is_not_to_be_cached(method: str) -> None:
+    server = Server("s", cache={"resources/read": CacheHint(60)})
+
+    def asks(ctx: Context) -> str:
+        return str(ctx.elicit("?", FORM))
+
+    server.tool("n")(asks)
+    server.prompt("n")(asks)
+    server.resource("x://n")(asks)
+    result = ask(server, method, {"name": "n", "uri": "x://n"}, envelope=meta(ASKS))
+    assert result["resultType"] == "input_required"
+    assert result["_meta"] == {SERVER_INFO: {"name": "s", "version": "0"}}
+    assert result.keys() == {"resultType", "inputRequests", "requestState", "_meta"}
+
+
+def test_what_a_handler_puts_into_meta_stays() -> None:
+    server = with_tool(lambda: {"content": [], "_meta": {"com.example/x": 1}})
+    assert call(server, "t")["_meta"] == {"com.example/x": 1, SERVER_INFO: {"name": "s", "version": "0"}}
+
+
+def test_trace_context_reaches_the_handler_as_it_came() -> None:
+    seen: list[Any] = []
+
+    def look(ctx: Context) -> None:
+        seen.append(ctx.meta)
+
+    trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01", "baggage": "a=b"}
+    call(with_tool(look), "t", envelope=meta(**trace))
+    assert trace.items() <= seen[0].items()
+
+
+# -- errors -------------------------------------------------------------------------------------------------------
+
+
+def failing(problem: BaseException) -> Server:
+    server = Server("s")
+
+    def fail() -> str:
+        raise problem
+
+    server.tool("n")(fail)
+    server.prompt("n")(fail)
+    server.resource("x://n")(fail)
+    return server
+
+
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read"])
+@pytest.mark.parametrize(
+    ("problem", "code"),
+    [
+        (ResourceNotFound("x://other"), -32602),
+        (Refusal("old", code=-32002), -32602),
+        (Refusal("old", {"elicitations": []}, code=-32042), -32603),
+        (Refusal("nobody's yet", code=-32023), -32603),
+        (Refusal("nobody's yet", {"x": 1}, code=-32099), -32603),
+        (Refusal("mine", {"x": 1}, code=77), 77),
+        (InvalidParams("bad"), -32602),
+        (MissingClientCapability("sampling.tools"), -32021),
+    ],
+)
+def test_the_codes_of_earlier_versions_and_reserved_ones_are_never_sent(
+    method: str, problem: Refusal, code: int
+) -> None:
+    refusal = refused(failing(problem), method, {"name": "n", "uri": "x://n"})
+    assert (refusal.code, refusal.message) == (code, problem.message)
+    assert refusal.data == problem.data
+
+
+def test_an_error_of_another_server_is_not_passed_on() -> None:
+    result = call(failing(ErrorResponse(-32042, "theirs", {"secret": 1})), "n")
+    assert result["isError"] is True
+    assert "secret" not in str(result)
+    with pytest.raises(ErrorResponse):
+        ask(failing(ErrorResponse(-32002, "theirs")), "prompts/get", {"name": "n"})
+
+
+# -- nothing is remembered ----------------------------------------------------------------------------------------
+
+
+def test_what_one_request_says_of_its_client_is_not_known_to_the_next() -> None:
+    seen: list[Any] = []
+
+    def look(ctx: Context) -> None:
+        seen.append((ctx.client_info, ctx.log_level, ctx.peer_capabilities, str(ctx.revision)))
+
+    server = with_tool(look)
+    call(server, "t", envelope=meta({"roots": {}}, level="debug"))
+    call(server, "t", envelope=without(meta(), CLIENT_INFO))
+    assert seen == [(INFO, "debug", {"roots": {}}, MODERN), ({}, None, {}, MODERN)]
+
+
+def test_many_clients_use_the_same_id_at_once() -> None:
+    everybody_is_here = threading.Barrier(8, timeout=PATIENCE)
+
+    def mine(ctx: Context, number: int) -> str:
+        everybody_is_here.wait()
+        ctx.progress(number)
+        return f"{number} {ctx.request_id} {ctx.client_info['name']}"
+
+    server = with_tool(mine)
+    found: dict[int, Any] = {}
+
+    def client(number: int) -> None:
+        reply = Reply()
+        envelope = {**meta(progressToken=1), CLIENT_INFO: {"name": f"c{number}", "version": "1"}}
+        found[number] = text_of(call(server, "t", {"number": number}, envelope=envelope, reply=reply)), reply
+
+    at_once(*(partial(client, number) for number in range(8)))
+    for number in range(8):
+        said, reply = found[number]
+        assert said == f"{number} 1 c{number}"
+        assert [message["params"]["progress"] for message in reply] == [number]
+
+
+# -- capabilities and extensions ----------------------------------------------------------------------------------
+
+
+NEEDED: list[tuple[Callable[[Context], Any], Any]] = [
+    (lambda ctx: ctx.require("roots"), {"roots": {}}),
+    (lambda ctx: ctx.require("sampling.tools"), {"sampling": {"tools": {}}}),
+    (lambda ctx: ctx.require("elicitation.url"), {"elicitation": {"url": {}}}),
+    (lambda ctx: ctx.require_extension("com.example/audit"), {"extensions": {"com.example/audit": {}}}),
+]
+
+
+@pytest.mark.parametrize(("require", "required"), NEEDED)
+def test_what_a_request_needs_is_named_with_its_nesting(require: Callable[[Context], Any], required: Any) -> None:
+    def needs(ctx: Context) -> str:
+        return f"fine {require(ctx)}"
+
+    server = with_tool(needs, extensions={"com.example/audit": {}})
+    for envelope in (meta(), meta({"sampling": {}, "elicitation": {}})):
+        refusal = refused(server, "tools/call", {"name": "t"}, envelope=envelope)
+        assert (refusal.code, refusal.data) == (-32021, {"requiredCapabilities": required})
+    returned = {} if "extensions" in required else None
+    assert text_of(call(server, "t", envelope=meta(required))) == f"fine {returned}"
+
+
+ASKING: Any = {
+    "elicitation": (lambda ctx: ctx.elicit("?", FORM), {"elicitation": {}}),
+    "elicitation.url": (lambda ctx: ctx.elicit_url("?", "https://a.example"), {"elicitation": {"url": {}}}),
+    "sampling": (lambda ctx: ctx.sample("?", max_tokens=1), {"sampling": {}}),
+    "sampling.tools": (
+        lambda ctx: ctx.sample("?", max_tokens=1, tools=[{"name": "x", "inputSchema": {"type": "object"}}]),
+        {"sampling": {"tools": {}}},
+    ),
+    "roots": (lambda ctx: ctx.roots(), {"roots": {}}),
+    **{
+        f"{each['method']} in a result, {required}": (lambda ctx, each=each: input_required({"q": each}), required)
+        for each, required in (
+            (elicitation_form("who?", FORM), {"elicitation": {}}),
+            (elicitation_url("go", "https://a.example"), {"elicitation": {"url": {}}}),
+            (sampling("hi", max_tokens=1), {"sampling": {}}),
+            (roots_listing(), {"roots": {}}),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("what", ASKING)
+def test_a_question_that_the_client_did_not_declare_is_refused_by_what_it_needs(what: str) -> None:
+    asks, required = ASKING[what]
+
+    def tool(ctx: Context) -> Any:
+        return asks(ctx)
+
+    server = with_tool(tool)
+    refusal = refused(server, "tools/call", {"name": "t"})
+    assert refusal.code == -32021
+    assert list(refusal.data["requiredCapabilities"]) == list(required)
+    result = call(server, "t", envelope=meta(required))
+    assert (result["resultType"], len(result["inputRequests"])) == ("input_required", 1)
+
+
+def extended(name: str = "com.example/audit", **options: Any) -> tuple[Server, list[Any]]:
+    seen: list[Any] = []
+
+    def look(ctx: Context) -> None:
+        seen.append(ctx.extension(name))
+
+    return with_tool(look, **options), seen
+
+
+@pytest.mark.parametrize(
+    ("declared", "settings"),
+    [({"com.example/audit": {"level": 2}}, {"level": 2}), ({"com.example/audit": {}}, {}),
+     ({"com.example/other": {}}, None), ({}, None)],
+)  # fmt: skip
+def test_an_extension_has_the_clients_settings_and_none_where_it_is_not_declared(declared: Any, settings: Any) -> None:
+    server, seen = extended(extensions={"com.example/audit": {"ours": 1}})
+    call(server, "t", envelope=meta({"extensions": declared} if declared else None))
+    assert seen == [settings]
+
+
+def test_one_that_the_server_did_not_declare_is_a_mistake_of_the_handler() -> None:
+    server, seen = extended()
+    result = call(server, "t", envelope=meta({"extensions": {"com.example/audit": {}}}))
+    assert "did not declare the extension" in text_of(result)
+    assert not seen
+
+
+# -- what travels with the answer ---------------------------------------------------------------------------------
+
+
+def test_a_request_gets_no_log_message_and_no_progress_that_it_did_not_ask_for_however_it_is_sent() -> None:
+    def talk(ctx: Context) -> str:
+        ctx.log("emergency", "x")
+        ctx.notify("notifications/message", {"level": "emergency", "data": "x"})
+        ctx.progress(1)
+        ctx.notify("notifications/progress", {"progressToken": "another", "progress": 2})
+        return ""
+
+    server, reply = with_tool(talk), Reply()
+    call(server, "t", reply=reply)
+    assert reply == []
+    call(server, "t", envelope=meta(progressToken="p"), reply=reply)
+    assert [message["params"] for message in reply] == [{"progressToken": "p", "progress": 1}]
+
+
+def test_an_unknown_log_level_is_refused() -> None:
+    refusal = refused(with_tool(lambda: ""), "tools/call", {"name": "t"}, envelope=meta(level="verbose"))
+    assert refusal.code == -32602
+    assert "logLevel" in refusal.message
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/resources/updated",
+        "notifications/cancelled",
+        "notifications/subscriptions/acknowledged",
+        "notifications/elicitation/complete",
+        "notifications/roots/list_changed",
+        "notifications/initialized",
+    ],
+)
+def test_what_belongs_to_no_request_does_not_travel_with_one(method: str) -> None:
+    def tell(ctx: Context) -> str:
+        with pytest.raises(LocalProtocolError):
+            ctx.notify(method, {"uri": "x://a"})
+        return "told"
+
+    server = with_tool(tell)
+    server.resource("x://a")(lambda: "")
+    server.prompt("p")(lambda: "")
+    reply = Reply()
+    assert text_of(call(server, "t", reply=reply)) == "told"
+    assert reply == []
+
+
+# -- rates --------------------------------------------------------------------------------------------------------
+
+ONE = Rate(per_second=0.001, burst=1)
+
+
+def test_a_rate_is_one_for_each_principal_and_where_none_is_known_for_each_source() -> None:
+    server = with_tool(lambda: "", rates={"tools/call": ONE})
+    for who in ({"principal": "ana"}, {"principal": "bo"}, {}, {"source": "one channel"}, {"source": "another"}):
+        assert call(server, "t", **who)["resultType"] == "complete"
+        assert refused(server, "tools/call", {"name": "t"}, **who).code == 429
+    assert refused(server, "tools/call", {"name": "t"}, source="a third", principal="ana").code == 429
+
+
+@pytest.mark.parametrize("method", RESULTS)
+def test_every_request_can_have_a_rate(method: str) -> None:
+    server = full_server()
+    server.limits = RateLimits({method: ONE})
+    ask(server, method, RESULTS[method])
+    refusal = refused(server, method, RESULTS[method])
+    assert refusal.code == 429
+    assert refusal.data["retryAfter"] > 0
+
+
+def test_also_a_subscription_can_have_one() -> None:
+    server = Server("s", rates={"subscriptions/listen": ONE})
+    assert isinstance(ask(server, "subscriptions/listen", {"notifications": {}}), Subscription)
+    assert refused(server, "subscriptions/listen", {"notifications": {}}).code == 429
+    assert server.stateless is not None
+    assert len(server.stateless.subscriptions) == 1
+
+
+def test_notifications_that_come_too_often_are_dropped_for_that_principal() -> None:
+    def talk(ctx: Context) -> str:
+        for number in range(3):
+            ctx.log("info", number)
+        return ""
+
+    server = with_tool(talk, rates={"notifications/message": ONE})
+    for principal in ("ana", "bo"):
+        reply = Reply()
+        call(server, "t", envelope=meta(level="info"), reply=reply, principal=principal)
+        assert [message["params"]["data"] for message in reply] == [0]
+
+
+def test_a_request_that_is_refused_before_it_is_one_costs_nothing() -> None:
+    server = with_tool(lambda: "", rates={"tools/call": ONE})
+    refused(server, "tools/call", {"name": "t"}, envelope=meta(version="1900-01-01"))
+    refused(server, "tools/call", {"name": 5})
+    assert call(server, "t")["resultType"] == "complete"
+
+
+def test_the_rates_of_clients_that_went_away_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates, "MAX_BUCKETS", 2)
+    server = with_tool(lambda: "", rates={"tools/call": ONE})
+    for principal in ("a", "b", "c"):
+        call(server, "t", principal=principal)
+    assert refused(server, "tools/call", {"name": "t"}, principal="c").code == 429
+    assert call(server, "t", principal="a")["resultType"] == "complete"
+
+
+# -- asking in the body of a handler ------------------------------------------------------------------------------
+
+
+def test_a_question_is_no_request_on_a_stream_that_is_open() -> None:
+    def tool(ctx: Context) -> str:
+        ctx.progress(1)
+        return str(ctx.elicit("who?", FORM)["content"]["name"])
+
+    server, can, reply = with_tool(tool), {**meta(ASKS), "progressToken": "p"}, Reply()
+    result = call(server, "t", envelope=can, reply=reply)
+    assert result["resultType"] == "input_required"
+    ((key, _),) = result["inputRequests"].items()
+    assert text_of(retried(server, "t", result, {key: ANA}, envelope=can, reply=reply)) == "Ana"
+    assert set(reply.methods()) == {"notifications/progress"} and not [each for each in reply if "id" in each]
+
+
+def test_the_state_of_one_principal_is_of_no_use_to_another() -> None:
+    def tool(ctx: Context) -> str:
+        return str(ctx.elicit("who?", FORM)["action"])
+
+    server, can = with_tool(tool), meta(ASKS)
+    result = call(server, "t", envelope=can, principal="ana")
+    (key,) = result["inputRequests"]
+    for other in ("bo", None):
+        with pytest.raises(InvalidParams, match="requestState"):
+            retried(server, "t", result, {key: ANA}, envelope=can, principal=other)
+    assert text_of(retried(server, "t", result, {key: ANA}, envelope=can, principal="ana")) == "accept"
+
+
+def test_the_capabilities_of_the_retry_count() -> None:
+    def tool(ctx: Context) -> str:
+        name = ctx.elicit("who?", FORM)["content"]["name"]
+        return f"{name} {ctx.roots()}"
+
+    server = with_tool(tool)
+    result = call(server, "t", envelope=meta({"elicitation": {}}))
+    (key,) = result["inputRequests"]
+    with pytest.raises(Refusal) as refusal:
+        retried(server, "t", result, {key: ANA}, envelope=meta({"elicitation": {}}))
+    assert (refusal.value.code, refusal.value.data) == (-32021, {"requiredCapabilities": {"roots": {}}})
+
+
+def test_a_handler_cannot_report_the_end_of_a_visit_nor_close_a_stream() -> None:
+    def tool(ctx: Context) -> str:
+        with pytest.raises(LocalProtocolError):
+            ctx.complete_elicitation("x")
+        ctx.close_stream()
+        return "done"
+
+    assert text_of(call(with_tool(tool), "t", envelope=meta(ASKS))) == "done"
+
+
+# -- subscriptions ------------------------------------------------------------------------------------------------
+
+
+def test_log_messages_travel_on_no_subscription() -> None:
+    server, reply = full_server(), Reply()
+    listen = {"notifications": {"toolsListChanged": True}}
+    subscription = ask(server, "subscriptions/listen", listen, reply=reply, envelope=meta(level="debug"))
+
+    def talk(ctx: Context) -> str:
+        ctx.log("error", "x")
+        return ""
+
+    server.tool("talk")(talk)
+    own = Reply()
+    call(server, "talk", envelope=meta(level="debug"), reply=own)
+    server.log("emergency", "to all")
+    subscription.flush()
+    assert reply.methods() == ["notifications/subscriptions/acknowledged", "notifications/tools/list_changed"]
+    assert own.methods() == ["notifications/message"]
+
+
+# -- the whole ----------------------------------------------------------------------------------------------------
+
+
+def test_a_list_is_the_same_whoever_asks_and_how_often() -> None:
+    server = full_server()
+    server.tool("a")(lambda: "")
+    cans: Any = ({}, ASKS)
+    seen = [ask(server, "tools/list", envelope=meta(can), principal=who) for can in cans for who in ("x", None)]
+    assert all(each == seen[0] for each in seen)
+    assert [tool["name"] for tool in seen[0]["tools"]] == ["t", "a"]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_only_the_handlers_own_thread_asks(first: bool) -> None:
+    def tool(ctx: Context) -> str:
+        if not first:
+            ctx.roots()
+        return type(Background(ctx.elicit, "who?", FORM).outcome()).__name__
+
+    server, can = with_tool(tool), meta(ASKS)
+    result = call(server, "t", envelope=can)
+    if not first:
+        (key,) = result["inputRequests"]
+        result = retried(server, "t", result, {key: ROOTS}, envelope=can)
+    assert text_of(result) == "LocalProtocolError"
