@@ -129,7 +129,7 @@ MET: dict[str, list[Limit]] = {
         Limit("seconds in which a client takes a piece of an answer", f"{_SERVER}write", "`limits`",
               "the connection is closed", ("tests/kit/http/test_http_server.py::test_who_does_not_read_is_given_up",)),
         Limit("sessions", f"{_ENDPOINT}max_sessions", "`max_sessions`",
-              "the longest idle one of the same principal makes room; 503 if there is none",
+              "the longest idle one of the same principal makes room; 503 without one",
               (_SESSIONS, f"{_LIMITS}test_sessions_that_are_in_use_make_no_room")),
         Limit("sessions of one address", f"{_ENDPOINT}max_sessions_per_client", "`max_sessions_per_client`",
               "the same, and 429", (_SESSIONS, f"{_HTTP}test_endpoint.py::test_there_may_be_so_many_sessions")),

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mcp_ref.connection.connection import Peer
+from mcp_ref.connection.connection import Connection
 from mcp_ref.errors import McpError, RequestTimeout
 from mcp_ref.kit.threads.deadline import Deadline
 from mcp_ref.pages.basic.lifecycle import Lifecycle
 from mcp_ref.pages.basic.transports.memory import pair
 from mcp_ref.pages.table import METHODS
 from mcp_ref.revisions import find_revision
-from mcp_ref.wire.negotiated import Role, Terms
-from mcp_ref.wire.served import Incoming
+from mcp_ref.wire.negotiated import Negotiated, Role
+from mcp_ref.wire.served import ServedRequest
 from tests.support.wire import PATIENCE, Wire
 
 EVERYTHING = {"tools": {}, "resources": {"subscribe": True}, "prompts": {}, "logging": {}, "roots": {}, "sampling": {}}
@@ -24,7 +24,7 @@ EVERYTHING = {"tools": {}, "resources": {"subscribe": True}, "prompts": {}, "log
 class Answerer:
     """A Side: every request is answered by a function of the test, every notification remembered."""
 
-    def __init__(self, answer: Callable[[Incoming], Any]) -> None:
+    def __init__(self, answer: Callable[[ServedRequest], Any]) -> None:
         self._answer = answer
         self.taken: list[tuple[str, Any]] = []
         self.lifecycle = Lifecycle("server")
@@ -32,7 +32,7 @@ class Answerer:
         self.reasons: list[McpError] = []
         self.gone = threading.Event()
 
-    def admit(self, incoming: Incoming) -> Any:
+    def admit(self, incoming: ServedRequest) -> Any:
         return {} if incoming.method == "ping" else self._answer
 
     def take(self, method: str, params: Any) -> None:
@@ -43,18 +43,18 @@ class Answerer:
         self.gone.set()
 
 
-def terms(revision: str, role: Role = "server") -> Terms:
-    return Terms(role, find_revision(revision), METHODS, EVERYTHING, EVERYTHING)
+def terms(revision: str, role: Role = "server") -> Negotiated:
+    return Negotiated(role, find_revision(revision), METHODS, EVERYTHING, EVERYTHING)
 
 
 @contextmanager
 def a_peer(
-    answer: Callable[[Incoming], Any], revision: str = "2025-11-25", role: Role = "server", **options: Any
-) -> Iterator[tuple[Peer, Wire]]:
+    answer: Callable[[ServedRequest], Any], revision: str = "2025-11-25", role: Role = "server", **options: Any
+) -> Iterator[tuple[Connection, Wire]]:
     """A peer, and a wire to it."""
     ours, theirs = pair()
     side = Answerer(answer)
-    peer = Peer(theirs, side, terms(revision, role), **options)
+    peer = Connection(theirs, side, terms(revision, role), **options)
     peer.start()
     wire = Wire(ours)
     try:

@@ -40,7 +40,7 @@ def weather(**options: Any) -> Server:
         """The weather in a city."""
         ctx.progress(1, 2)
         if city == "nowhere":
-            raise ValueError("there is no such city")
+            raise ValueError("no such city")
         return f"{city}: sun"
 
     @server.tool()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pydoc
 import re
 import subprocess
 import sys
@@ -43,20 +44,18 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_a_type_checker_sees_the_same_names_in_the_same_modules() -> None:
-    tree = ast.parse((ROOT / "mcp_ref" / "__init__.pyi").read_text("utf-8"))
+    tree = ast.parse((ROOT / "mcp_ref" / "__init__.py").read_text("utf-8"))
+    typed = next(node for node in tree.body if isinstance(node, ast.If))
     imported = {
         alias.name: node.module.removeprefix("mcp_ref.")
-        for node in tree.body
+        for node in typed.body
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
     assert imported == {
-        "__version__": "_version",
         **mcp_ref._MODULES,
         "AuthorizationServer": "lab.testing.authorization_server",
     }
-    listed = next(node.value for node in tree.body if isinstance(node, ast.Assign))
-    assert sorted(ast.literal_eval(listed)) == sorted(mcp_ref.__all__)
 
 
 def test_importing_the_package_loads_neither_role() -> None:
@@ -64,11 +63,10 @@ def test_importing_the_package_loads_neither_role() -> None:
     assert loaded == "['mcp_ref._version']"
 
 
-def test_help_has_a_line_for_each_name() -> None:
-    lines = {words[0]: words[1:] for line in str(mcp_ref.__doc__).splitlines() if (words := line.split())}
-    assert all(lines[name] for name in mcp_ref._MODULES)
-    assert " ".join(lines["Client"]) == "A client of one server."
-    assert lines["JsonObject"] == ["a", "value"]
+def test_help_has_every_name() -> None:
+    said = pydoc.plain(pydoc.render_doc(mcp_ref))
+    assert not [name for name in mcp_ref._MODULES if not re.search(rf"\b{name}\b", said)]
+    assert "A client of one server." in said
 
 
 @pytest.mark.parametrize("role", [mcp_ref.Client, mcp_ref.Server])

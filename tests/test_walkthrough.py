@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from mcp_ref import Client, Server
-from mcp_ref.connection.connection import Peer, PendingRequest
+from mcp_ref.connection.connection import Connection, SentRequest
 from mcp_ref.kit.http.http_server import _Connection
 from mcp_ref.kit.process.pipes import LineSplitter
 from mcp_ref.kit.threads.workers import Workers
@@ -174,7 +174,7 @@ def trace_a_call(revision: str) -> Called:
             caller.called(frame)
         elif event == "c_call" and arg is os.write:
             there.end(frame)
-        elif event == "c_return" and frame.f_code is PendingRequest.until.__code__ and arg.__name__ == "get":
+        elif event == "c_return" and frame.f_code is SentRequest.until.__code__ and arg.__name__ == "get":
             caller.armed, at_wake[:] = True, stack_of(frame)
         elif event == "return" and frame.f_code is Client.call_tool.__code__:
             caller.end(frame)
@@ -205,7 +205,7 @@ class Served(NamedTuple):
 def trace_an_answer(revision: str) -> Served:
     """A server's reader, as far as the hand-over; and its worker, from there to the tool and back to the write."""
     server = Server("echo")
-    reader, worker, back = Trace(LineSplitter.feed), Trace(Peer.answer), Trace()
+    reader, worker, back = Trace(LineSplitter.feed), Trace(Connection.answer), Trace()
     finished = threading.Semaphore(0)
 
     @server.tool()
@@ -460,8 +460,8 @@ STACKS = {
     "served.reader": ("LineTransport._read", None, (7, 5), (7, 5)),
     "served.worker": ("Worker.run", "tools_call", (5, 5), (7, 5)),
     "served.back": ("Worker.run", "LineTransport.send", (4, 5), (4, 5)),
-    "called.reader": ("LineTransport._read", "Peer.route", (3, 3), (3, 3)),
-    "called.caller": ("call_tool", "PendingRequest.until", (7, 4), (7, 4)),
+    "called.reader": ("LineTransport._read", "Connection.route", (3, 3), (3, 3)),
+    "called.caller": ("call_tool", "SentRequest.until", (7, 4), (7, 4)),
     "post.there": ("_Connection.handle", "tools_call", (12, 6), (8, 5)),
 }
 """For each way the two ends of its stack, and the most frames and files: in a session, and without."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from mcp_ref._version import __version__
 from mcp_ref.client import reconnect, targets
 from mcp_ref.client import session as rounds
-from mcp_ref.client.connecting import Connection, server_key
+from mcp_ref.client.connecting import Reconnector, server_key
 from mcp_ref.client.session import MAX_PAUSE, Answers, Conversation, Stateless
 from mcp_ref.client.targets import Command, Url
 from mcp_ref.errors import (
@@ -201,7 +201,7 @@ class Client:
         # Tools by name, as last listed; replaced when the server says that the list has changed.
         self.tool_definitions: dict[str, Any] = {}
         self.listenings: weakref.WeakSet[subscriptions.Listening] = weakref.WeakSet()
-        self.connection = Connection(self)
+        self.reconnector = Reconnector(self)
 
     # basic/utilities/ping
     ping = utilities.ping
@@ -275,7 +275,7 @@ class Client:
             raise LocalProtocolError("a client can connect only once; make another one")
         self._process = os.getpid()
         try:
-            self.connection.open()
+            self.reconnector.open()
         except BaseException:
             # A client MUST NOT cancel `initialize`; so the transport is closed
             # (basic/utilities/cancellation#behavior-requirements)
@@ -288,8 +288,8 @@ class Client:
         that was forked from the one that connected it does nothing.
 
         Blocks: at most `timeout` seconds; over stdio that includes the server's own end.
-        Why each thread ends: see `Peer.close` for the workers and the transport; `mcp-ping` waits on an event that is
-        set here, `mcp-events` finds a sentinel, and so does `mcp-trace` of a recorder that this client made.
+        Why each thread ends: see `Connection.close` for the workers and the transport; `mcp-ping` waits on an event
+        that is set here, `mcp-events` finds a sentinel, and so does `mcp-trace` of a recorder that this client made.
         Spec: basic/lifecycle#shutdown
         """
         if self._process not in (None, os.getpid()):
@@ -297,7 +297,7 @@ class Client:
         deadline = Deadline(timeout)
         for each in list(self.listenings):
             each.close()
-        self.connection.close(deadline)
+        self.reconnector.close(deadline)
         if self.follower is not None:
             self.follower.close(deadline.left())
         self.events.close(deadline)
@@ -311,7 +311,7 @@ class Client:
         self.close()
 
     def __repr__(self) -> str:
-        session, state = self.connection.current, "closed" if self.connection.closed else "not connected"
+        session, state = self.reconnector.current, "closed" if self.reconnector.closed else "not connected"
         if session is not None and state != "closed":
             state = f"{session.revision}, {session.server_info.get('name', 'a server without a name')}"
         return f"<Client of {targets.shown_target(self.target)}: {state}>"
@@ -330,35 +330,35 @@ class Client:
     @property
     def session(self) -> Conversation:
         """The conversation that goes on; LocalProtocolError before `connect()`, TransportClosed after `close()`."""
-        if (current := self.connection.current) is not None:
+        if (current := self.reconnector.current) is not None:
             if self._process != os.getpid():
                 raise opened_elsewhere("the client", self._process or 0)
             return current
-        if self.connection.closed:
+        if self.reconnector.closed:
             raise TransportClosed("the client was closed")
         raise LocalProtocolError("the client is not connected: call connect(), or use it in a with statement")
 
     @property
     def revision(self) -> Revision:
         """The revision in use with the server."""
-        return self.session.peer.terms.revision
+        return self.session.connection.terms.revision
 
     @property
     def capabilities(self) -> JsonObject:
-        """What this client declared, as that revision knows it."""
-        return self.session.peer.terms.local
+        """Return what this client declared, as that revision knows it."""
+        return self.session.connection.terms.local
 
     @property
     def server_capabilities(self) -> JsonObject:
-        """What the server declared, as that revision knows it."""
-        return self.session.peer.terms.remote
+        """Return what the server declared, as that revision knows it."""
+        return self.session.connection.terms.remote
 
     # The name that a server's `Context` has for the same.
     peer_capabilities = server_capabilities
 
     @property
     def server_info(self) -> JsonObject:
-        """What the server said of itself: an `Implementation`."""
+        """Return what the server said of itself: an `Implementation`."""
         return self.session.server_info
 
     @property
@@ -389,23 +389,23 @@ class Client:
         if options:
             check_options(options, method)
         here = self._process == os.getpid()
-        session = (here and self.connection.current) or self.session
+        session = (here and self.reconnector.current) or self.session
         options, known = options or {}, self.tool_definitions
         # One time limit for the call, whatever it has to do: connect again, answer questions, be sent a second time. It
         # stands still while a function of the user's answers, but not for the calls that this function makes.
-        deadline = session.peer.begin_wait(options)
+        deadline = session.connection.begin_wait(options)
         for attempt in count(1):
             try:
                 if isinstance(session, Stateless):
                     return self._request_alone(session, method, params, options, deadline)
-                return session.peer.request(method, params, options, deadline=deadline)
+                return session.connection.request(method, params, options, deadline=deadline)
             except (TransportClosed, HttpStatusError, ErrorResponse) as problem:
                 # First of all: a failure to connect again must not hide that this may have been carried out.
                 if not reconnect.may_resend(problem, method, params, options, known):
                     raise
                 # MUST: a request whose stream broke off is sent again as a new request, with another id
                 # (2026-07-28/changelog#major-changes)
-                session = reconnect.after(self.connection, problem, session, attempt, deadline)
+                session = reconnect.after(self.reconnector, problem, session, attempt, deadline)
         raise AssertionError("it counts without end")
 
     def _request_alone(
@@ -427,7 +427,7 @@ class Client:
         for number in count(1):
             # 3. One round is one request, sent once more if the server says what was wrong and that can be mended.
             try:
-                result = session.peer.request(method, asked, options, deadline=deadline)
+                result = session.connection.request(method, asked, options, deadline=deadline)
             except ErrorResponse as refusal:
                 if cache is not None and refusal.code == InvalidParams.code and "cursor" in (params or {}):
                     # SHOULD: discard the pages of a list if a cursor is refused
@@ -435,7 +435,7 @@ class Client:
                     cache.forget_pages(method)
                 if not reconnect.mended(session, refusal, method, options, deadline):
                     raise
-                result = session.peer.request(method, asked, options, deadline=deadline)
+                result = session.connection.request(method, asked, options, deadline=deadline)
             if result.get("resultType") != "input_required" or options.get("by_hand"):
                 break
             # 4. The server needs input first: our functions give it, and the next round brings it there.
@@ -455,10 +455,10 @@ class Client:
         """Send a notification; returns when it is written."""
         session = self.session
         try:
-            session.peer.notify(method, params)
+            session.connection.notify(method, params)
         except SessionExpired as problem:
-            session = reconnect.after(self.connection, problem, session, 1, Deadline(self.timeout))
-            session.peer.notify(method, params)
+            session = reconnect.after(self.reconnector, problem, session, 1, Deadline(self.timeout))
+            session.connection.notify(method, params)
 
 
 def known_target(target: Any, session: requests.Session | None = None) -> Any:

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_ref.client.session import CLOSING_TIMEOUT, Conversation, Session, Stateless
 from mcp_ref.client.targets import Command, Route, Url, http_routes
-from mcp_ref.connection.connection import PendingRequest
+from mcp_ref.connection.connection import SentRequest
 from mcp_ref.errors import (
     STATELESS_ERRORS,
     AnswerLost,
@@ -71,7 +71,7 @@ ABOUT_THE_CLIENT: Final = frozenset({401, 403, 408, 429})
 """HTTP statuses that say who asks, or when, and nothing of what the server speaks."""
 
 
-class Connection:
+class Reconnector:
     """The conversations of one client, one after the other. Threads: any."""
 
     def __init__(self, client: Client) -> None:
@@ -93,9 +93,9 @@ class Connection:
             limit = self.client.connect_timeout
             try:
                 self.current = self.open_next(Deadline(limit))
-                if self.current.peer.closed is not None:
+                if self.current.connection.closed is not None:
                     # It was lost before it was the one that goes on.
-                    self.current.lost(self.current.peer.closed)
+                    self.current.lost(self.current.connection.closed)
             except RequestTimeout as problem:
                 # Over stdio the reason may stand on the server's standard error.
                 stderr_tail = getattr(self.beginning and self.beginning.transport, "stderr_tail", str)()
@@ -189,13 +189,13 @@ def server_key(target: Any, *, whole: bool = False) -> Hashable | None:
 # -- the first conversation ---------------------------------------------------------------------------------------
 
 
-def find_era(connection: Connection, ways: list[Route], deadline: Deadline) -> Conversation:
+def find_era(reconnector: Reconnector, ways: list[Route], deadline: Deadline) -> Conversation:
     """Open a conversation, by one of several ways, in the era that the server turns out to speak."""
     failed: list[McpError] = []
     try:
         if ways[0].revisions[0].era == "session":
-            return _initialize(connection, ways, None, deadline, failed)
-        opened = _find_era(connection, ways[0], ways[1:], deadline, failed)
+            return _initialize(reconnector, ways, None, deadline, failed)
+        opened = _find_era(reconnector, ways[0], ways[1:], deadline, failed)
     except McpError as problem:
         # The reason is often what an earlier way came to.
         for each in dict.fromkeys(str(each)[:500] for each in failed if str(each) != str(problem)):
@@ -203,43 +203,43 @@ def find_era(connection: Connection, ways: list[Route], deadline: Deadline) -> C
         raise
     # SHOULD: remember the era for the lifetime of the server process, or of the origin
     # (basic/versioning#backward-compatibility-with-initialization-based-versions)
-    ERAS.put(server_key(connection.client.target), opened.revision.era)
+    ERAS.put(server_key(reconnector.client.target), opened.revision.era)
     return opened
 
 
 def _find_era(
-    connection: Connection, newer: Route, older: list[Route], deadline: Deadline, failed: list[McpError]
+    reconnector: Reconnector, newer: Route, older: list[Route], deadline: Deadline, failed: list[McpError]
 ) -> Conversation:
-    client, server = connection.client, server_key(connection.client.target)
+    client, server = reconnector.client, server_key(reconnector.client.target)
     over_http = isinstance(client.target, Url)
     # 1. A server that is known to be of the session era is not probed.
     if ERAS.get(server) == "session":
         try:
-            return _initialize(connection, older, None, deadline, failed)
+            return _initialize(reconnector, older, None, deadline, failed)
         except (ErrorResponse, HttpStatusError, RemoteProtocolError, TransportClosed) as problem:
             # MAY: persist what was found, re-probing if the assumption later fails
             # (basic/versioning#backward-compatibility-with-initialization-based-versions)
             log.info("the server is no longer what it was known to be: %s", problem)
             ERAS.put(server, None)
-            give_up(connection, deadline)
+            give_up(reconnector, deadline)
     # 2. The probe. Over a channel an older server may stay silent: then `initialize` joins it.
     probe = Stateless(client, newer.make(), newer.revisions)
     half = at_most(None if (left := deadline.left()) is None else left / 2, deadline)
     silent = ended = False
     try:
-        connection.note_beginning(probe)
+        reconnector.note_beginning(probe)
         if over_http or isinstance(probe.transport, MirroringTransport):
-            return connection.begin(probe, half if over_http else deadline)
-        probe.peer.start()
-        asked = PendingRequest("server/discover", {}, at_most(client.probe_timeout, deadline))
+            return reconnector.begin(probe, half if over_http else deadline)
+        probe.connection.start()
+        asked = SentRequest("server/discover", {}, at_most(client.probe_timeout, deadline))
         try:
-            message = probe.peer.begin(asked, None)
+            message = probe.connection.begin(asked, None)
             arriving = probe.transport.exchange(message, asked, asked.deadline)
-            return connection.begin(probe, deadline, lambda: probe.peer.await_answer(asked, arriving))
+            return reconnector.begin(probe, deadline, lambda: probe.connection.await_answer(asked, arriving))
         except RequestTimeout:
             pass  # see 3
         except BaseException as problem:
-            probe.peer.abandon(asked, problem)
+            probe.connection.abandon(asked, problem)
             raise
     except McpError as problem:
         ended = isinstance(problem, TransportClosed)
@@ -252,9 +252,9 @@ def _find_era(
     else:
         # 3. Not answered in time: it may be slow, or old, and is asked `initialize` as well.
         log.info("the server has not answered server/discover yet: asking initialize as well")
-        session, peer = Session(client, probe.transport, older[0].revisions, probe.peer), probe.peer
+        session, peer = Session(client, probe.transport, older[0].revisions, probe.connection), probe.connection
         try:
-            connection.begin(session, deadline)
+            reconnector.begin(session, deadline)
             peer.abandon(asked, RequestCancelled("not answered in time"))
             return session
         except (ErrorResponse, TransportClosed) as problem:
@@ -266,7 +266,7 @@ def _find_era(
             peer.abandon(asked, problem)
         else:
             peer.side, peer.terms = probe, probe.terms(probe.revisions[-1])
-            return connection.begin(probe, deadline, lambda: first)
+            return reconnector.begin(probe, deadline, lambda: first)
         # Neither: it is started once more.
         if is_transport(client.target):
             raise failed[-1]
@@ -277,27 +277,27 @@ def _find_era(
     # 4. `initialize`; over stdio on the connection that the probe has left, if it has left one.
     goes_on = not over_http and not ended
     if not goes_on:
-        give_up(connection, deadline)
+        give_up(reconnector, deadline)
     try:
-        return _initialize(connection, older, probe if goes_on else None, deadline, failed)
+        return _initialize(reconnector, older, probe if goes_on else None, deadline, failed)
     except ErrorResponse as refusal:
         if not silent or refusal.code not in STATELESS_ERRORS:
             raise
         # It was only slow, and of the stateless era.
-        give_up(connection, deadline)
-        return connection.begin(Stateless(client, newer.make(), newer.revisions), deadline)
+        give_up(reconnector, deadline)
+        return reconnector.begin(Stateless(client, newer.make(), newer.revisions), deadline)
 
 
 def _initialize(
-    connection: Connection, ways: list[Route], probe: Stateless | None, deadline: Deadline, failed: list[McpError]
+    reconnector: Reconnector, ways: list[Route], probe: Stateless | None, deadline: Deadline, failed: list[McpError]
 ) -> Session:
     """An open session, by the first of the ways that leads to one; or over the connection of the probe."""
-    client = connection.client
+    client = reconnector.client
     for way in ways:
         transport = way.make() if probe is None else probe.transport
-        session = Session(client, transport, way.revisions, None if probe is None else probe.peer)
+        session = Session(client, transport, way.revisions, None if probe is None else probe.connection)
         try:
-            connection.begin(session, deadline)
+            reconnector.begin(session, deadline)
             return session
         except (TransportClosed, HttpStatusError, ErrorResponse) as problem:
             refused = getattr(transport, "refused", None)
@@ -307,21 +307,21 @@ def _initialize(
             if probe is not None and not newer and not is_transport(client.target):
                 # The probe, which it has answered, may have ended or spoiled it: once more, with a fresh one.
                 failed.append(problem)
-                give_up(connection, deadline)
-                return _initialize(connection, ways, None, deadline, failed)
+                give_up(reconnector, deadline)
+                return _initialize(reconnector, ways, None, deadline, failed)
             if newer or refused is None or way is ways[-1] or not way.falls_back(refused.status):
                 raise
             log.info("%s; trying the older transport", refused)
             failed.append(problem)
-            give_up(connection, deadline)
+            give_up(reconnector, deadline)
     raise AssertionError("there is always a way")
 
 
-def give_up(connection: Connection, deadline: Deadline) -> None:
+def give_up(reconnector: Reconnector, deadline: Deadline) -> None:
     """End what could not be opened."""
-    if connection.beginning is not None:
-        connection.given_up = [*connection.given_up[-3:], connection.beginning]
-        connection.beginning.close(at_most(CLOSING_TIMEOUT, deadline))
+    if reconnector.beginning is not None:
+        reconnector.given_up = [*reconnector.given_up[-3:], reconnector.beginning]
+        reconnector.beginning.close(at_most(CLOSING_TIMEOUT, deadline))
 
 
 def check_era(problem: McpError, revisions: tuple[Revision, ...], over_http: bool) -> None:
@@ -335,7 +335,7 @@ def check_era(problem: McpError, revisions: tuple[Revision, ...], over_http: boo
 
 
 def says_session_era(problem: McpError, over_http: bool) -> bool:
-    """Whether what a probe came to shows a server of the session era."""
+    """Return whether what a probe came to shows a server of the session era."""
     if isinstance(problem, ErrorResponse):
         # The fall-back MUST NOT depend on one specific error code (basic/transports/stdio#backward-compatibility)
         return names_older_versions(problem) or problem.code not in STATELESS_ERRORS
@@ -347,7 +347,7 @@ def says_session_era(problem: McpError, over_http: bool) -> bool:
 
 
 def names_older_versions(problem: ErrorResponse) -> bool:
-    """Whether an error is the -32022 that names versions of the session era: these are what is left to speak."""
+    """Return whether an error is the -32022 that names versions of the session era: these are what is left to speak."""
     supported = problem.data.get("supported") if isinstance(problem.data, dict) else None
     named = supported if problem.code == UnsupportedVersion.code and isinstance(supported, list) else []
     return any(revision.name in named for revision in SESSION_REVISIONS)

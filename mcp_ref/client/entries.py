@@ -74,7 +74,7 @@ class Entry(NamedTuple):
     shown: Mapping[str, Any] | None = None
 
     def offers(self, tool: str) -> bool:
-        """Whether a tool of that name is there at all."""
+        """Return whether a tool of that name is there at all."""
         return any(matches(each, tool) for each in self.allow) and not any(matches(each, tool) for each in self.deny)
 
     def for_a_client(self) -> dict[str, Any]:
@@ -191,7 +191,7 @@ class _Members:
         return None
 
     def target(self) -> Command | Url | None:
-        """How the server is started or reached; None if that is wrong."""
+        """Return how the server is started or reached; None if that is wrong."""
         given = self.given
         urls = [key for key in _URLS if key in given]
         wanted = "command" if "command" in given else "url"
@@ -217,7 +217,7 @@ class _Members:
         return Command(argv, env, cwd, inherit=self.texts("inheritEnv"))
 
     def shown(self, target: Command | Url) -> JsonObject:
-        """How the server is started or reached, for a person: with the variables filled in, but for secrets."""
+        """Return how the server is started or reached, for a person: with the variables filled in, but for secrets."""
         if isinstance(target, Url):
             return described(target, self.table("headers"))
         argv = [
@@ -291,7 +291,8 @@ def _variables_of(path: str, wrong: list[str]) -> Iterable[tuple[str, str]]:
 
 
 def described(target: Any, table: Mapping[str, Any] | None = None) -> JsonObject:
-    """How a target is started or reached, for a person who decides whether it may be: in full, and without secrets.
+    """Return how a target is started or reached, for a person who decides whether it may be: in full, and without
+    secrets.
 
     Args:
         table: its environment or its headers, as they were written.
@@ -344,5 +345,5 @@ def dangers(shown: Mapping[str, Any]) -> list[str]:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a pattern fits a whole text; `*` stands for any, and nothing else is special."""
+    """Return whether a pattern fits a whole text; `*` stands for any, and nothing else is special."""
     return fnmatchcase(text, pattern.replace("[", "[[]").replace("?", "[?]"))

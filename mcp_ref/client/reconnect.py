@@ -26,9 +26,9 @@ from collections.abc import Generator, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_ref.client.connecting import Connection, at_most, give_up, names_older_versions, server_key
+from mcp_ref.client.connecting import Reconnector, at_most, give_up, names_older_versions, server_key
 from mcp_ref.client.session import CLOSING_TIMEOUT, Conversation, Session, Stateless
-from mcp_ref.connection.connection import Peer, PendingRequest
+from mcp_ref.connection.connection import Connection, SentRequest
 from mcp_ref.errors import (
     AnswerLost,
     ErrorResponse,
@@ -63,7 +63,7 @@ READING: Final = CACHEABLE | {"prompts/get", "completion/complete"}
 
 
 def after(
-    connection: Connection, problem: McpError, asked: Conversation, attempts: int, deadline: Deadline
+    reconnector: Reconnector, problem: McpError, asked: Conversation, attempts: int, deadline: Deadline
 ) -> Conversation:
     """The conversation in which to send a request again that ended with a problem.
 
@@ -81,33 +81,33 @@ def after(
         if not isinstance(problem, SessionExpired) or attempts > 1:
             raise problem
         log.warning("the server has ended the session; subscriptions and the log level are lost with it")
-        return reopen(connection, asked, problem, deadline)
-    if connection.closed or attempts > MAX_RESENDS:
+        return reopen(reconnector, asked, problem, deadline)
+    if reconnector.closed or attempts > MAX_RESENDS:
         raise problem
-    if asked.peer.closed is not None:
-        return reopen(connection, asked, problem, deadline)
+    if asked.connection.closed is not None:
+        return reopen(reconnector, asked, problem, deadline)
     if isinstance(problem, HttpStatusError):
         older = problem.status in (400, 404, 405)
     else:
         older = isinstance(problem, ErrorResponse) and names_older_versions(problem)
-    if older and connection.client.revisions[0].era == "session":
-        return reopen(connection, asked, problem, deadline, doubted=True)
+    if older and reconnector.client.revisions[0].era == "session":
+        return reopen(reconnector, asked, problem, deadline, doubted=True)
     if isinstance(problem, AnswerLost):
         return asked
     raise problem
 
 
 def reopen(
-    connection: Connection, ended: Conversation, reason: McpError, deadline: Deadline, *, doubted: bool = False
+    reconnector: Reconnector, ended: Conversation, reason: McpError, deadline: Deadline, *, doubted: bool = False
 ) -> Conversation:
     """Another conversation in place of one that has ended; of several callers who find that out, one opens it.
 
     Args:
         doubted: it has not ended, but may be of the wrong era; if it is not, the reason is raised.
     """
-    client = connection.client
-    with holding(connection.opening, deadline, "waiting for another connection to the server"):
-        if connection.current is not ended or connection.closed:
+    client = reconnector.client
+    with holding(reconnector.opening, deadline, "waiting for another connection to the server"):
+        if reconnector.current is not ended or reconnector.closed:
             return client.session
         if is_transport(client.target):
             raise reason
@@ -119,22 +119,22 @@ def reopen(
         elif isinstance(ended, Stateless):
             # SHOULD: restart a server that died (2026-07-28/basic/transports/stdio#unexpected-termination)
             log.warning("lost the connection, opening it again: %s", reason)
-            if connection.restarts.take(None, "restart"):
+            if reconnector.restarts.take(None, "restart"):
                 raise reason
         try:
-            opened = connection.open_next(at_most(client.connect_timeout, deadline))
+            opened = reconnector.open_next(at_most(client.connect_timeout, deadline))
         except BaseException:
             # Who calls is not the one who will close this client: what has failed is ended here.
-            give_up(connection, deadline)
+            give_up(reconnector, deadline)
             raise
         # The conversation before is kept until the next, for what is still under way in it.
-        if connection.former is not None:
-            connection.former.close(at_most(CLOSING_TIMEOUT, deadline))
+        if reconnector.former is not None:
+            reconnector.former.close(at_most(CLOSING_TIMEOUT, deadline))
         if doubted and isinstance(opened, Stateless):
             # Nothing has changed, and others may wait in the conversation before: go on with that one.
-            connection.former = opened
+            reconnector.former = opened
             raise reason
-        connection.former, connection.current = ended, opened
+        reconnector.former, reconnector.current = ended, opened
         client.tool_definitions = {}
     if client.on_reopen is not None:
         client.events.put(client.on_reopen, "on_reopen")
@@ -147,11 +147,11 @@ def open_stream(self: Client, method: str, params: JsonObject | None, deadline: 
     Raises: TransportClosed: there may be a connection later. LocalProtocolError: there never will be.
     """
     session = self.session
-    if self.connection.closed:
+    if self.reconnector.closed:
         raise LocalProtocolError("the client was closed")
-    if (lost := session.peer.closed) is not None and isinstance(session, Stateless):
-        session = reopen(self.connection, session, TransportClosed.before(lost), deadline)
-    return PendingStream(session.peer, method, params, deadline)
+    if (lost := session.connection.closed) is not None and isinstance(session, Stateless):
+        session = reopen(self.reconnector, session, TransportClosed.before(lost), deadline)
+    return PendingStream(session.connection, method, params, deadline)
 
 
 def mended(session: Stateless, refusal: ErrorResponse, method: str, options: Options, deadline: Deadline) -> bool:
@@ -168,14 +168,14 @@ def mended(session: Stateless, refusal: ErrorResponse, method: str, options: Opt
     instead = offered_instead(refusal.data, session.revisions) if refusal.code == UnsupportedVersion.code else None
     if instead is None or instead is session.revision:
         return False
-    session.peer.terms = session.terms(instead, session.peer.terms.remote)
+    session.connection.terms = session.terms(instead, session.connection.terms.remote)
     return True
 
 
 def may_resend(
     lost: McpError, method: str, params: JsonObject | None, options: Options, tools: Mapping[str, Any]
 ) -> bool:
-    """Whether a request that ended with a problem may be sent again, as another request with another id.
+    """Return whether a request that ended with a problem may be sent again, as another request with another id.
 
     A request that was refused, or that never went out, was not carried out. If its answer was lost the caller decides
     with `resend=`; otherwise it is sent again if it only reads, or calls a tool that says of itself that this does no
@@ -211,12 +211,12 @@ class PendingStream:
     Threads: one reads; `close` by any.
     """
 
-    def __init__(self, peer: Peer, method: str, params: JsonObject | None, deadline: Deadline) -> None:
-        self._pending = pending = PendingRequest(method, {}, deadline)
-        self._abandon = partial(peer.abandon, pending)
+    def __init__(self, connection: Connection, method: str, params: JsonObject | None, deadline: Deadline) -> None:
+        self._pending = pending = SentRequest(method, {}, deadline)
+        self._abandon = partial(connection.abandon, pending)
         pending.streams = True
         try:
-            self._arriving = peer.transport.exchange(peer.begin(pending, params), pending, deadline)
+            self._arriving = connection.transport.exchange(connection.begin(pending, params), pending, deadline)
         except BaseException as reason:
             self._abandon(reason)
             raise

@@ -27,7 +27,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from mcp_ref.connection.connection import Answerer, Peer
+from mcp_ref.connection.connection import Answerer, Connection
 from mcp_ref.connection.keep_alive import KeepAlive
 from mcp_ref.errors import ErrorResponse, LocalProtocolError, McpError, MethodNotFound, Refusal, UnsupportedVersion
 from mcp_ref.kit.threads.bounded_dict import Latest
@@ -46,8 +46,8 @@ from mcp_ref.pages.table import METHODS
 from mcp_ref.revisions import FIRST_STREAMABLE, Revision
 from mcp_ref.wire.messages import JsonObject
 from mcp_ref.wire.methods import Method
-from mcp_ref.wire.negotiated import Terms
-from mcp_ref.wire.served import Incoming, Reply
+from mcp_ref.wire.negotiated import Negotiated
+from mcp_ref.wire.served import Reply, ServedRequest
 from mcp_ref.wire.transport import Transport
 from mcp_ref.wire.types import client_capabilities, server_capabilities
 
@@ -80,9 +80,9 @@ class ClientContext(utilities.HandlerContext):
     Threads: any, while the function runs.
     """
 
-    def __init__(self, conversation: Conversation, incoming: Incoming) -> None:
-        self._peer, self.incoming = conversation.peer, incoming
-        terms = conversation.peer.terms
+    def __init__(self, conversation: Conversation, incoming: ServedRequest) -> None:
+        self._peer, self.incoming = conversation.connection, incoming
+        terms = conversation.connection.terms
         self.revision, self.capabilities = terms.revision, terms.local
         # MUST: let the user see which server asks (client/elicitation#user-interaction-model)
         self.server_info = conversation.server_info
@@ -98,7 +98,9 @@ class ClientContext(utilities.HandlerContext):
 
 
 class Answers:
-    """What a client was given to answer with: called with a question, it gives the user's answer. Threads: any."""
+    """The user's functions that answer a server's questions: called with a question, it returns the answer. Threads:
+    any.
+    """
 
     def __init__(
         self,
@@ -129,7 +131,7 @@ class Answers:
             self.capabilities["elicitation"] = modes
             self._answers["elicitation/create"] = partial(elicitation.elicitation_create, self.elicitors)
 
-    def __call__(self, ctx: ClientContext, incoming: Incoming) -> JsonObject:
+    def __call__(self, ctx: ClientContext, incoming: ServedRequest) -> JsonObject:
         """The result of a question of the server. Raises Refusal, or whatever the user's function raises."""
         method = incoming.method
         if method not in self._answers:
@@ -157,26 +159,30 @@ class Conversation:
     """
 
     def __init__(
-        self, client: Client, transport: Transport, revisions: tuple[Revision, ...], peer: Peer | None = None
+        self,
+        client: Client,
+        transport: Transport,
+        revisions: tuple[Revision, ...],
+        connection: Connection | None = None,
     ) -> None:
         self.client, self.transport, self.revisions = client, transport, revisions
         self.server_info: JsonObject = {}
         self.instructions: str | None = None
         self.lifecycle = Lifecycle("client")
         self.on_lost: Callable[[Conversation, McpError], None] | None = None
-        self._started = peer is not None
+        self._started = connection is not None
         terms = self.terms(revisions[-1])
-        self.peer = peer or Peer(transport, self, terms, timeout=client.timeout, clock=client.clock)
-        self.peer.side, self.peer.terms = self, terms
+        self.connection = connection or Connection(transport, self, terms, timeout=client.timeout, clock=client.clock)
+        self.connection.side, self.connection.terms = self, terms
 
     @property
     def revision(self) -> Revision:
         """The revision in use with the server."""
-        return self.peer.terms.revision
+        return self.connection.terms.revision
 
     # -- what differs between the eras
 
-    def terms(self, revision: Revision, remote: JsonObject | None = None) -> Terms:
+    def terms(self, revision: Revision, remote: JsonObject | None = None) -> Negotiated:
         """The rules in that revision, with a server of those capabilities; None: before it has said what it can do."""
         raise NotImplementedError
 
@@ -199,10 +205,10 @@ class Conversation:
         Raises: as a request does. The conversation is then still to be closed.
         """
         if first is None and not self._started:
-            self.peer.start()
+            self.connection.start()
         asked = self.revisions[-1]
         try:
-            result = first() if first is not None else self.peer.request(*self.opening(asked), deadline=deadline)
+            result = first() if first is not None else self.connection.request(*self.opening(asked), deadline=deadline)
         except ErrorResponse as refusal:
             # SHOULD: retry with a version of both that the refusal names in `data.supported`
             # (basic/versioning#protocol-version-negotiation). Servers of the session era are known to refuse so too.
@@ -210,12 +216,12 @@ class Conversation:
             if instead is None or (instead is asked and refusal.code != UnsupportedVersion.code):
                 raise
             self.lifecycle.step("refused")
-            result = self.peer.request(*self.opening(instead), deadline=deadline)
+            result = self.connection.request(*self.opening(instead), deadline=deadline)
         self.agree(result, deadline)
 
     def close(self, deadline: Deadline, reason: str = "the client was closed") -> None:
-        """End the conversation. Idempotent; any thread may call it. Why each thread ends: see `Peer.close`."""
-        self.peer.close(deadline, reason)
+        """End the conversation. Idempotent; any thread may call it. Why each thread ends: see `Connection.close`."""
+        self.connection.close(deadline, reason)
 
     def lost(self, reason: McpError) -> None:
         """The server is gone; calls fail from here on, and `close()` is still to be called."""
@@ -224,15 +230,15 @@ class Conversation:
 
     # -- what the server says (the peer asks this)
 
-    def admit(self, incoming: Incoming) -> JsonObject | Answerer:
+    def admit(self, incoming: ServedRequest) -> JsonObject | Answerer:
         """Decide on a request of the server in the order of arrival; a ping is answered at once."""
         if self.lifecycle.state != "open":
             self.lifecycle.receive(incoming.method, is_request=True)
         return dict(answer_ping()) if incoming.method == "ping" else self.answer
 
-    def answer(self, incoming: Incoming) -> JsonObject:
+    def answer(self, incoming: ServedRequest) -> JsonObject:
         """The answer of the user's function to a question of the server."""
-        terms, method = self.peer.terms, incoming.method
+        terms, method = self.connection.terms, incoming.method
         check, project, *_ = terms.received[method]
         if check is not None:
             check(incoming.params)
@@ -245,7 +251,7 @@ class Conversation:
         try:
             if self.lifecycle.state != "open":
                 self.lifecycle.receive(method, is_request=False)
-            check = self.peer.terms.received[method].check
+            check = self.connection.terms.received[method].check
             if check is not None:
                 check(params)
         except MethodNotFound:
@@ -253,11 +259,11 @@ class Conversation:
             if method in METHODS:
                 return
         except Refusal as refusal:
-            self.peer.complain("ignored a malformed notification: %s: %s", method, refusal)
+            self.connection.complain("ignored a malformed notification: %s: %s", method, refusal)
             return
         if method == "notifications/tools/list_changed":
             client.tool_definitions = {}
-        if self.peer.terms.revision.era == "stateless" and method in INVALIDATED_BY and client.cache is not None:
+        if self.connection.terms.revision.era == "stateless" and method in INVALIDATED_BY and client.cache is not None:
             client.cache.changed(method, params)
         if method == "notifications/elicitation/complete" and not elicitation_complete(
             client.answers.elicitors, cast(ElicitationCompleteParams, params)
@@ -274,24 +280,28 @@ class Session(Conversation):
     """The conversation in the session era: it opens with `initialize`, and what is agreed then holds to its end."""
 
     def __init__(
-        self, client: Client, transport: Transport, revisions: tuple[Revision, ...], peer: Peer | None = None
+        self,
+        client: Client,
+        transport: Transport,
+        revisions: tuple[Revision, ...],
+        connection: Connection | None = None,
     ) -> None:
-        super().__init__(client, transport, revisions, peer)
+        super().__init__(client, transport, revisions, connection)
         if isinstance(transport, MirroringTransport):
             transport.mirror = None
         interval = client.ping_interval
-        self._keep_alive = None if interval is None else KeepAlive(self.peer, interval)
+        self._keep_alive = None if interval is None else KeepAlive(self.connection, interval)
 
-    def terms(self, revision: Revision, remote: JsonObject | None = None) -> Terms:
+    def terms(self, revision: Revision, remote: JsonObject | None = None) -> Negotiated:
         """See `Conversation`. The server may log before it has answered (basic/lifecycle#initialization)."""
         capabilities = self.client.introduction.capabilities
         if remote is None:
-            return Terms("client", revision, METHODS, capabilities, {"logging": {}})
-        return Terms("client", revision, METHODS, client_capabilities(capabilities, revision), remote)
+            return Negotiated("client", revision, METHODS, capabilities, {"logging": {}})
+        return Negotiated("client", revision, METHODS, client_capabilities(capabilities, revision), remote)
 
     def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
         """The request that opens a session: `initialize`, proposing a revision."""
-        self.peer.terms = self.terms(asked)
+        self.connection.terms = self.terms(asked)
         return "initialize", initialize_params(self.client.introduction, asked)
 
     def agree(self, result: JsonObject, deadline: Deadline) -> None:
@@ -305,13 +315,13 @@ class Session(Conversation):
         if agreed in older:
             log.info("the server speaks %s over Streamable HTTP, which is younger", agreed)
         self.server_info, self.instructions = result["serverInfo"], result.get("instructions")
-        self.peer.terms = self.terms(agreed, server_capabilities(result["capabilities"], agreed))
+        self.connection.terms = self.terms(agreed, server_capabilities(result["capabilities"], agreed))
         self.lifecycle.step("agreed")
         if isinstance(self.transport, SessionTransport):
             self.transport.agreed(carried_as)
         # MUST: after `initialize` was answered the client sends `notifications/initialized`
         # (basic/lifecycle#initialization)
-        self.peer.notify("notifications/initialized", deadline=deadline)
+        self.connection.notify("notifications/initialized", deadline=deadline)
         if isinstance(self.transport, SessionTransport):
             self.transport.opened(carried_as)
         if self._keep_alive is not None:
@@ -343,10 +353,10 @@ class Stateless(Conversation):
         if isinstance(transport, MirroringTransport):
             from mcp_ref.pages.basic.transports.streamable_http.headers import RequestHeaders
 
-            self._headers = RequestHeaders(self.peer, self.client.extensions.values())
+            self._headers = RequestHeaders(self.connection, self.client.extensions.values())
             transport.mirror = self._headers.mirror
 
-    def terms(self, revision: Revision, remote: JsonObject | None = None) -> Terms:
+    def terms(self, revision: Revision, remote: JsonObject | None = None) -> Negotiated:
         """See `Conversation`."""
         introduction = self.client.introduction
         local = client_capabilities(introduction.capabilities, revision)
@@ -358,11 +368,11 @@ class Stateless(Conversation):
             shared = (remote or {}).get("extensions") or {}
             both = [each for name, each in extensions.items() if name in shared]
             rows, kinds = rows_with(METHODS, extensions.values()), kinds_of(both, self.client.result_types)
-        return Terms("client", revision, rows, local, remote or {}, said, kinds)
+        return Negotiated("client", revision, rows, local, remote or {}, said, kinds)
 
     def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
         """`server/discover`."""
-        self.peer.terms = self.terms(asked)
+        self.connection.terms = self.terms(asked)
         # SHOULD: begin with `server/discover`, in the newest version
         # (2026-07-28/basic/transports/stdio#backward-compatibility)
         return "server/discover", None
@@ -378,7 +388,7 @@ class Stateless(Conversation):
             raise ErrorResponse(UnsupportedVersion.code, f"the server speaks {theirs}", supported)
         self.server_info = (result.get("_meta") or {}).get(SERVER_INFO) or {}
         self.instructions = result.get("instructions")
-        self.peer.terms = self.terms(revision, server_capabilities(result["capabilities"], revision))
+        self.connection.terms = self.terms(revision, server_capabilities(result["capabilities"], revision))
 
     def close(self, deadline: Deadline, reason: str = "the client was closed") -> None:
         """See `Conversation`; questions that are being answered are given up."""
@@ -391,7 +401,7 @@ class Stateless(Conversation):
 
 
 def answers_to(self: Client, result: JsonObject) -> JsonObject:
-    """What this client's functions answer to a result that asks for input, for a call that is driven by hand:
+    """Return what this client's functions answer to a result that asks for input, for a call that is driven by hand:
 
     >>> result = client.call_tool("book", {}, by_hand=True)
     >>> while result.get("resultType") == "input_required":
@@ -427,7 +437,7 @@ def _answers(session: Stateless, result: JsonObject, cancel: Cancel | None = Non
     handles = (session.closing,) if cancel is None else (session.closing, cancel)
 
     def answer(method: str, params: JsonObject) -> JsonObject:
-        incoming = Incoming(method, method, params, Reply(_nowhere))
+        incoming = ServedRequest(method, method, params, Reply(_nowhere))
         try:
             for handle in handles:
                 handle.attach(incoming.cancel)

@@ -91,7 +91,7 @@ class Route(NamedTuple):
     revisions: tuple[Revision, ...]
 
     def falls_back(self, status: int) -> bool:
-        """Whether an HTTP status in answer to `initialize` means: try the older transport."""
+        """Return whether an HTTP status in answer to `initialize` means: try the older transport."""
         # SHOULD: fall back to HTTP+SSE on 400, 404 or 405; up to 2025-06-18 on any 4xx
         # (basic/transports#backwards-compatibility)
         any_4xx = self.revisions[-1].sse_fallback == "any 4xx"
@@ -130,7 +130,7 @@ def authorized(target: Any, auth: Any, revisions: tuple[Revision, ...]) -> tuple
 
 
 def owner_of(target: Any) -> Callable[[], str | None] | None:
-    """What names the login by which a client of that target is authorized at the moment; None: nothing does."""
+    """Return what names the login by which a client of that target is authorized at the moment; None: nothing does."""
     bound = target.options.get("auth") if isinstance(target, Url) else None
     return None if bound is None else lambda: bound.authorizer.owner
 

@@ -29,7 +29,7 @@ from mcp_ref.tasks.running import TaskRun, Tasks
 from mcp_ref.wire.messages import JsonObject
 from mcp_ref.wire.methods import Options
 from mcp_ref.wire.negotiated import declares
-from mcp_ref.wire.served import Incoming
+from mcp_ref.wire.served import ServedRequest
 
 if TYPE_CHECKING:
     from mcp_ref.client.client import Client
@@ -50,7 +50,7 @@ MAX_LISTED: Final = 100
 
 
 class Follower(Answers):
-    """What a client that follows tasks does in addition. Questions of tasks reach it before the functions that answer.
+    """The part of a client that follows tasks. Questions of tasks reach it before the functions that answer.
 
     Attributes:
         by_hand: handles whose questions are answered by hand, by the id of their task, as long as somebody has them.
@@ -69,12 +69,12 @@ class Follower(Answers):
                 name: {member: {}} for name, member in (method.split("/") for method in self._hosted)
             }
             self.capabilities["tasks"] = {"list": {}, "cancel": {}, "requests": requests}
-        # Those that this client hosts; without one there is no thread.
+        # Those that this client hosts; without one no thread runs.
         self._tasks = Tasks(most=MAX_HOSTED, size_per_owner=MAX_KEPT)
         self._answering = page.answering(self._tasks, lambda method: KINDS[method].result, lambda: MAX_LISTED)
         self.by_hand: WeakValueDictionary[str, TaskHandle] = WeakValueDictionary()
 
-    def __call__(self, ctx: ClientContext, incoming: Incoming) -> JsonObject:
+    def __call__(self, ctx: ClientContext, incoming: ServedRequest) -> JsonObject:
         """The answer to a question of the server; see `Answers`. At 2025-11-25 it can be a task, of this client."""
         method, params = incoming.method, incoming.params
         if (answer_task := self._answering.get(method)) is not None:
@@ -91,11 +91,11 @@ class Follower(Answers):
         # (basic/utilities/tasks#associating-task-related-messages)
         return related(task_id, answer)
 
-    def _host(self, tasks: Tasks, ctx: ClientContext, incoming: Incoming) -> JsonObject:
+    def _host(self, tasks: Tasks, ctx: ClientContext, incoming: ServedRequest) -> JsonObject:
         """Make a task of a question."""
         method, params, owner = incoming.method, incoming.params, incoming.owner
         plain = {key: value for key, value in params.items() if key != "task"}
-        own = Incoming(incoming.id, method, plain, incoming.reply)
+        own = ServedRequest(incoming.id, method, plain, incoming.reply)
         seed: JsonObject = {"owner": owner, "ttl": page.lifetime(params["task"], tasks.ttl), "about": method,
                             "method": method, "params": plain, "again": False, "tries": 0}  # fmt: skip
         run = TaskRun(tasks, seed, lambda run: page.kept(self._inner(hosted, own)))
@@ -159,7 +159,7 @@ class Follower(Answers):
             raise LocalProtocolError("the server did not declare tasks.requests.tools.call")
         if self._support(name, options) == "forbidden":
             raise LocalProtocolError(f"the tool {name} cannot be called as a task")
-        reports, params, options = as_task(params, ttl, options, client.session.peer)
+        reports, params, options = as_task(params, ttl, options, client.session.connection)
         return self._created(
             client.request("tools/call", params, options)["task"], name, by_hand=by_hand, reports=reports
         )
@@ -198,7 +198,7 @@ class Follower(Answers):
 class _HostedContext(ClientContext):
     """The question of a server that has become a task."""
 
-    def __init__(self, ctx: ClientContext, own: Incoming, run: TaskRun) -> None:
+    def __init__(self, ctx: ClientContext, own: ServedRequest, run: TaskRun) -> None:
         self._peer, self.incoming, self._run, self.last_progress = ctx._peer, own, run, None
         self.revision, self.capabilities, self.server_info = ctx.revision, ctx.capabilities, ctx.server_info
 

@@ -1,4 +1,4 @@
-"""Peer: one side of one conversation. It sends our requests, and routes every message that arrives.
+"""Connection: one side of one conversation. It sends our requests, and routes every message that arrives.
 
 Spec:      basic/messages (2024-11-05), basic/index#messages; basic/utilities/cancellation, basic/utilities/progress;
            basic/lifecycle#timeouts
@@ -61,8 +61,8 @@ from mcp_ref.pages.basic.versioning import LOG_LEVEL, SUBSCRIPTION_ID, is_statel
 from mcp_ref.wire import messages
 from mcp_ref.wire.messages import JsonObject, RequestId
 from mcp_ref.wire.methods import Options
-from mcp_ref.wire.negotiated import Check, Terms
-from mcp_ref.wire.served import WRITE_TIMEOUT, Incoming, Reply
+from mcp_ref.wire.negotiated import Check, Negotiated
+from mcp_ref.wire.served import WRITE_TIMEOUT, Reply, ServedRequest
 from mcp_ref.wire.transport import Transport
 
 log = logging.getLogger(__name__)
@@ -80,17 +80,19 @@ MAX_UNREAD = 10_000
 CANCELLED = "notifications/cancelled"
 PROGRESS = "notifications/progress"
 
-Answerer = Callable[[Incoming], JsonObject | None]
-"""Makes the result of a request, in a worker; None if it comes later, by `Peer.answer`. Raises Refusal to refuse it."""
+Answerer = Callable[[ServedRequest], JsonObject | None]
+"""Makes the result of a request, in a worker; None if it comes later, by `answer`. Raises Refusal to refuse it."""
 
 
-class Side(Protocol):
-    """What a peer asks of the role that it serves: a server's session, or a client's conversation of either era."""
+class Role(Protocol):
+    """The decisions that a connection leaves to its role: a server's session, or a client's conversation of either
+    era.
+    """
 
     lifecycle: Lifecycle
     """Says which messages may be sent while it is not open."""
 
-    def admit(self, incoming: Incoming) -> JsonObject | Answerer:
+    def admit(self, incoming: ServedRequest) -> JsonObject | Answerer:
         """Decide on a request in the order of arrival: its result if that is known at once, else who will answer it.
 
         Runs in the reader, as `take` does: no user's code, no writing. Raises Refusal.
@@ -117,7 +119,7 @@ def _run_here(job: Callable[[], None], *, urgent: bool = False) -> None:
 # -- one request of ours ------------------------------------------------------------------------------------------
 
 
-class PendingRequest(BoundedQueue):
+class SentRequest(BoundedQueue):
     """A request that we send: the queue in which what belongs to it arrives. It is the `Inbox` of a transport.
 
     Args:
@@ -130,7 +132,7 @@ class PendingRequest(BoundedQueue):
     check: Check | None = None  # of its result
     on_give_up: Callable[[], None] | None = None
 
-    def __init__(self, method: str, options: Options, deadline: Deadline, asker: Incoming | None = None) -> None:
+    def __init__(self, method: str, options: Options, deadline: Deadline, asker: ServedRequest | None = None) -> None:
         self.method, self.options, self.deadline, self.asker = method, options, deadline, asker
         # What can give it up.
         self.handles = [each for each in (options.get("cancel"), asker) if each is not None]
@@ -169,7 +171,7 @@ class PendingRequest(BoundedQueue):
 # -- the conversation ---------------------------------------------------------------------------------------------
 
 
-class Peer:
+class Connection:
     """One side of one conversation.
 
     Args:
@@ -192,13 +194,13 @@ class Peer:
     Threads: any, but for `receive`, which the transport's reader alone calls.
     """
 
-    request_type = PendingRequest  # for a page, which cannot import this module
+    request_type = SentRequest  # for a page, which cannot import this module
 
     def __init__(
         self,
         transport: Transport,
-        side: Side,
-        terms: Terms,
+        side: Role,
+        terms: Negotiated,
         *,
         timeout: float | None = 60,
         clock: Clock | None = None,
@@ -212,8 +214,8 @@ class Peer:
         self.process = os.getpid()
         self._lock = threading.Lock()  # guards changes of what follows; nothing is sent and no user code runs inside
         self._refusals = threading.Semaphore(MAX_IN_FLIGHT)  # what may wait to be written
-        self._pending: dict[Any, PendingRequest] = {}
-        self.unanswered: dict[RequestId, Incoming] = {}
+        self._pending: dict[Any, SentRequest] = {}
+        self.unanswered: dict[RequestId, ServedRequest] = {}
         self._handled_size = 0  # bytes of requests whose handlers have not ended
         self._next_id = 1
         # By token, whose `put(params)` takes the progress of what was answered with a task; forgotten with its handle.
@@ -232,7 +234,7 @@ class Peer:
         method: str,
         params: JsonObject | None = None,
         options: Options | None = None,
-        asker: Incoming | None = None,
+        asker: ServedRequest | None = None,
         deadline: Deadline | None = None,
     ) -> JsonObject:
         """Send a request and wait for its result, at most until the deadline.
@@ -244,7 +246,7 @@ class Peer:
         options = options or {}
         # SHOULD: every request has a time-out, which can be set for each
         # (basic/lifecycle#timeouts; 2026-07-28/basic/patterns/cancellation#timeouts)
-        pending = PendingRequest(method, options, deadline or self.begin_wait(options), asker)
+        pending = SentRequest(method, options, deadline or self.begin_wait(options), asker)
         try:
             message = self.begin(pending, params)
             arriving = (asker or self.transport).exchange(message, pending, pending.deadline)
@@ -263,7 +265,7 @@ class Peer:
         clock = time.monotonic if in_handler or self._clock is None else self._clock
         return Deadline(options.get("timeout", self._timeout), options.get("max_timeout"), clock)
 
-    def begin(self, pending: PendingRequest, params: JsonObject | None) -> JsonObject:
+    def begin(self, pending: SentRequest, params: JsonObject | None) -> JsonObject:
         """Enter a request into the table, and give the message that is to be sent."""
         # 1. May it be sent? What is asked often is one look-up.
         method, options, terms = pending.method, pending.options, self.terms
@@ -311,7 +313,7 @@ class Peer:
                 params = {**(params or {}), "_meta": {**(params or {}).get("_meta", {}), **meta}}
         return messages.request(pending.id, method, params)
 
-    def await_answer(self, pending: PendingRequest, arriving: Iterator[JsonObject]) -> JsonObject:
+    def await_answer(self, pending: SentRequest, arriving: Iterator[JsonObject]) -> JsonObject:
         """The result of a request; progress before it is handed on. The one place that raises ErrorResponse."""
         try:
             for message in arriving:
@@ -342,7 +344,7 @@ class Peer:
             pending.check(result)
         return result
 
-    def abandon(self, pending: PendingRequest, reason: BaseException) -> None:
+    def abandon(self, pending: SentRequest, reason: BaseException) -> None:
         """Forget a request that ended without an answer, and tell the peer if it may be working on it."""
         if not pending.id:
             return  # it was never begun; in a process that was forked, the lock may be held for ever
@@ -384,7 +386,7 @@ class Peer:
         self,
         method: str,
         params: JsonObject | None = None,
-        of: Incoming | None = None,
+        of: ServedRequest | None = None,
         deadline: Deadline | None = None,
     ) -> None:
         """Send a notification; one of a request of the peer travels with its reply, and never after its answer.
@@ -474,7 +476,7 @@ class Peer:
             # 2026-07-28/basic/transports/stdio#sending-messages)
             self.complain("ignored a request: servers send none in %s", self.terms.revision)
             return
-        incoming, workers = Incoming(message["id"], method, params, reply), self._workers
+        incoming, workers = ServedRequest(message["id"], method, params, reply), self._workers
         # What is alone has room, and is not weighed.
         incoming.weight = weigh(params) if self._handled_size else 1
         with self._lock:
@@ -504,7 +506,7 @@ class Peer:
         if method in (CANCELLED, PROGRESS) and (check := self.terms.received[method].check) is not None:
             # SHOULD: ignore malformed cancellations (basic/utilities/cancellation#error-handling)
             check(params)
-        pending: PendingRequest | None
+        pending: SentRequest | None
         if method == PROGRESS:
             pending = self._take_progress(params)
         elif method == CANCELLED and self.terms.takes_requests:
@@ -527,7 +529,7 @@ class Peer:
         elif not pending.offer(message, params, MAX_UNREAD):
             self.complain("dropped %s: nobody reads what comes for the request %r", method, pending.id)
 
-    def _take_progress(self, params: JsonObject) -> PendingRequest | None:
+    def _take_progress(self, params: JsonObject) -> SentRequest | None:
         """The request that is told of its progress; None: it has none, or was answered with a task, which is told."""
         token = params["progressToken"]
         # Only our own ids are in the table, and `1.0` and `True` are others, though Python says they are equal.
@@ -536,8 +538,8 @@ class Peer:
             sink.put(params)
         return pending
 
-    def _take_from_stream(self, method: str, params: JsonObject, request_id: Any) -> PendingRequest | None:
-        """The request to whose stream a notification belongs; None: there is no such stream."""
+    def _take_from_stream(self, method: str, params: JsonObject, request_id: Any) -> SentRequest | None:
+        """The request to whose stream a notification belongs; None: no such stream is open."""
         pending = self._pending.get(request_id) if type(request_id) is int else None
         if pending is None or not pending.streams:
             return None
@@ -569,7 +571,7 @@ class Peer:
 
     # -- answering ------------------------------------------------------------------------------------------------
 
-    def answer(self, incoming: Incoming, answer: JsonObject | Refusal | Answerer) -> None:
+    def answer(self, incoming: ServedRequest, answer: JsonObject | Refusal | Answerer) -> None:
         """Send the answer to a request, once it is made; nothing if the request was cancelled.
 
         The one place that turns what a handler raises into an error response.
@@ -624,7 +626,7 @@ class Peer:
         stateless = isinstance(refused, dict) and is_stateless(refused.get("method"), refused.get("params"))
         id_optional = stateless or self.terms.revision.error_id_optional
         answer = messages.error(request_id, refusal, id_optional=id_optional)
-        incoming = Incoming("", "a message that was refused", {}, reply)
+        incoming = ServedRequest("", "a message that was refused", {}, reply)
 
         def write() -> None:
             incoming.finish(answer, Deadline(self._timeout))

@@ -15,7 +15,7 @@ from mcp_ref.errors import ErrorResponse, McpError, RemoteProtocolError, Request
 from mcp_ref.kit.threads.deadline import Deadline, has_ended
 
 if TYPE_CHECKING:
-    from mcp_ref.connection.connection import Peer
+    from mcp_ref.connection.connection import Connection
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +27,8 @@ class KeepAlive:
         interval: seconds between an answer and the next ping; the answer must come within the same time.
     """
 
-    def __init__(self, peer: Peer, interval: float) -> None:
-        self._peer, self._interval = peer, interval
+    def __init__(self, connection: Connection, interval: float) -> None:
+        self._peer, self._interval = connection, interval
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 

@@ -81,7 +81,7 @@ class Rule(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a user answers to a question.
+    """A user's answer to a question.
 
     Attributes:
         allow: whether it may be.
@@ -97,7 +97,7 @@ class Answer(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What was decided, and by whom: "rule", "remembered", "user", "nobody", "time-out", "withdrawn" or "failed"."""
+    """A decision, and who made it: "rule", "remembered", "user", "nobody", "time-out", "withdrawn" or "failed"."""
 
     allowed: bool
     by: str
@@ -115,7 +115,7 @@ class ConsentRefused(McpError):
 
 @dataclass(slots=True)
 class Question:
-    """What has to be decided.
+    """A question that somebody has to decide.
 
     Attributes:
         kind, subject: see the module; server: the name in the configuration, "" for the model.
@@ -211,7 +211,7 @@ class Consent:
         self.rules, self._rulings = [each for each in self.rules if each != rule], {}
 
     def ruling(self, kind: str, subject: str) -> str | None:
-        """What the rules say: "deny" before "ask" before "allow"; None: no rule matches."""
+        """Return what the rules say: "deny" before "ask" before "allow"; None: no rule matches."""
         key, rulings = (kind, subject), self._rulings
         if key not in rulings:
             if len(rulings) > _MAX_RULINGS:
@@ -256,7 +256,7 @@ class Consent:
         return Decision(answer.allow, "user", answer.value)
 
     def remembered(self) -> list[str]:
-        """What was decided for this run or for always, as "kind fingerprint subject"."""
+        """Return what was decided for this run or for always, as "kind fingerprint subject"."""
         return sorted({*self._run, *self._kept.values})
 
     def forget(self, pattern: str) -> int:

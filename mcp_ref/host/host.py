@@ -89,7 +89,7 @@ class Host:
         trace: `trace(name)` gives the trace of each client, such as a path.
         skills: whether skills are taken from servers; without it nothing of them is declared, or loaded.
 
-    What a call raises: what the same call of a `Client` does; LocalProtocolError: there is no such server, or tool;
+    What a call raises: what the same call of a `Client` does; LocalProtocolError: no such server, or tool;
     `ServerDown`; `ConsentRefused`. Every call waits for a server that is being started within its own `timeout`, which
     does not pass while a user thinks.
 
@@ -274,7 +274,8 @@ class Host:
         return self._listed("prompts", "list_prompts", "name")
 
     def instructions(self) -> dict[str, str]:
-        """What the servers say about themselves for a model, by name: of those whose words somebody consented to.
+        """Return what the servers say about themselves for a model, by name: of those whose words somebody consented
+        to.
 
         Blocks: as long as the user thinks about words that are new or changed.
         """
@@ -293,7 +294,7 @@ class Host:
         hosted, tool = self._place(name)
         found = hosted.definition(tool, Deadline(options.get("timeout", hosted.timeout)))
         if found is None:
-            raise LocalProtocolError(f"there is no tool {name!r}")
+            raise LocalProtocolError(f"no tool is called {name!r}")
         # What is shown is what is sent, whatever its caller, or a question's answer, does to the arguments meanwhile.
         arguments = deepcopy(arguments or {})
         question = self._consented(hosted, tool, found, arguments, options.get("cancel"))
@@ -322,7 +323,9 @@ class Host:
             self.consent.note(question, outcome, began, arguments)
 
     def _visited(self, hosted: Hosted, refusal: ErrorResponse, call: Question, cancel: Cancel | None) -> bool:
-        """Whether the user has visited every page that an error -32042 requires, and wants the call sent again."""
+        """Return whether the user has visited every page that an error -32042 requires, and wants the call sent
+        again.
+        """
         pages, client = required_urls(refusal), hosted.client
         if not pages or client is None or self.consent.ask is None or self.consent.ruling("url", hosted.name) == "deny":
             return False
@@ -410,7 +413,7 @@ class Host:
         """Call a tool by the name that a model knows; what goes wrong is a result, for the model to read."""
         try:
             if name not in self._names:
-                raise LocalProtocolError(f"there is no tool {name!r}")
+                raise LocalProtocolError(f"no tool is called {name!r}")
             return self.call(self._names[name], arguments, **options)
         except McpError as problem:
             return {"content": [text(str(problem))], "isError": True}
@@ -545,7 +548,7 @@ class Host:
         return self.consent.decide(question)
 
     def _approved(self, hosted: Hosted, subject: str, definition: Any, *, again: bool = False) -> bool:
-        """Whether a definition may be used: somebody consented to it before, or does so now.
+        """Return whether a definition may be used: somebody consented to it before, or does so now.
 
         Args:
             again: ask also if it was refused in this run.
@@ -570,7 +573,7 @@ class Host:
 
     def _server(self, name: str) -> Hosted:
         if name not in self.servers:
-            raise LocalProtocolError(f"there is no server {name!r}; there are {', '.join(self.servers) or 'none'}")
+            raise LocalProtocolError(f"no server is called {name!r}; there are {', '.join(self.servers) or 'none'}")
         return self.servers[name]
 
     def _place(self, name: str) -> tuple[Hosted, str]:
@@ -619,6 +622,6 @@ class Host:
 
 
 def _visible_to(tool: Mapping[str, Any]) -> Any:
-    """Who a tool is for, by the extension for user interfaces."""
+    """Return who a tool is for, by the extension for user interfaces."""
     about = (tool.get("_meta") or {}).get("ui")
     return about.get("visibility", ("model",)) if isinstance(about, Mapping) else ("model",)

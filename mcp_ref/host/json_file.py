@@ -26,7 +26,7 @@ _MAX_COMPARED: Final = 2_000  # lines
 
 
 def user_folder() -> Path:
-    """Where a host keeps what is the user's, whatever project it works in."""
+    """Return where a host keeps what is the user's, whatever project it works in."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "mcp_ref"
 
 
@@ -84,7 +84,7 @@ def append_line(path: str | os.PathLike[str], value: Any) -> None:
 
 
 def fingerprint(value: Any) -> str:
-    """What tells one JSON value from any other: SHA-256 of its canonical form."""
+    """Return what tells one JSON value from any other: SHA-256 of its canonical form."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 

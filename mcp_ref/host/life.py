@@ -276,7 +276,7 @@ class Hosted:
         return client.tool_definitions
 
     def definition(self, tool: str, deadline: Deadline) -> tuple[Any, str] | None:
-        """A tool's definition as last listed, and its fingerprint; None: there is no such tool."""
+        """A tool's definition as last listed, and its fingerprint; None: no tool has that name."""
         found = self.tools(deadline).get(tool)
         return None if found is None or not self.entry.offers(tool) else (found.tool, self.print_of(found.tool))
 

@@ -61,7 +61,7 @@ class Held(NamedTuple):
 
 
 class Shelf:
-    """What a host has of skills: each table has what tells the server from others, and the plain URI, in its keys.
+    """The skills that a host knows, in tables keyed by the server's identity and the URI.
 
     Attributes:
         held: the loaded skills.
@@ -110,7 +110,7 @@ class Shelf:
 
 
 def make_shelf(self: Host) -> Shelf:
-    """What a host that takes skills has of them, at its start."""
+    """Return what a host that takes skills has of them, at its start."""
     return Shelf()
 
 
@@ -190,7 +190,7 @@ def read_skill(self: Host, server: str, uri: str, path: str, **options: Unpack[O
 
 
 def release_skill(self: Host, server: str, uri: str) -> None:
-    """End the window of a skill, once no model's context has its texts any more; nothing happens if there is none."""
+    """End the window of a skill, once no model's context has its texts any more. Does nothing for an unknown one."""
     # MAY: hold a skill longer than it is in the context, and not shorter: the program says when that ends
     # (2026-07-28/extensions/skills#the-acting-window-and-the-held-entry)
     _shelf(self).held.pop((self._server(server).bound, plain_uri(uri)), None)

@@ -37,6 +37,6 @@ class BoundedQueue(SimpleQueue[Any]):
         return True
 
     def unpack(self, weighed: Weighed) -> Any:
-        """What was offered."""
+        """Return what was offered."""
         self._went += weighed.weight
         return weighed.item

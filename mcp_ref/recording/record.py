@@ -261,7 +261,7 @@ def _try(sink: Callable[[TraceEvent], None], event: TraceEvent) -> None:
 
 
 class Tap:
-    """What one connection shows its traffic to.
+    """The place to which one connection shows its traffic.
 
     `note` is called where the order is certain, so that the order of notes is the order on the wire: for what is sent
     inside the transport's write lock, before the write, since the answer could be noted first otherwise (a message that
@@ -302,7 +302,8 @@ class Tap:
 
 
 def recorder(trace: Recorder | Sink) -> Recorder:
-    """What the argument `trace=` of a client or a server stands for: a recorder as it is, a new one for any other sink.
+    """Return what the argument `trace=` of a client or a server stands for: a recorder as it is, a new one for any
+    other sink.
 
     Raises: OSError where a path cannot be opened for writing.
     """

@@ -60,7 +60,9 @@ def _is_secret(name: str) -> bool:
 
 
 def is_secret(name: Any) -> bool:
-    """Whether a name ends like that of a secret: "Set-Cookie", "sessionToken", "user_pin", not "progressToken"."""
+    """Return whether a name ends like that of a secret: "Set-Cookie", "sessionToken", "user_pin", not
+    "progressToken".
+    """
     return isinstance(name, str) and len(name) <= _MAX_NAME and _is_secret(name)
 
 
@@ -138,7 +140,7 @@ def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def redact_http(http: dict[str, Any]) -> dict[str, Any]:
-    """What a trace shows of `TraceEvent.http`."""
+    """Return what a trace shows of `TraceEvent.http`."""
     shown = {name: redact_text(each) if isinstance(each, str) else each for name, each in http.items()}
     return shown | ({"headers": redact_headers(http["headers"])} if "headers" in http else {})
 

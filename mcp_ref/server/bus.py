@@ -152,7 +152,7 @@ class RedisBus:
                     queue.update({(topic, MISSED): None for topic in topics})
 
     def _taken(self, queue: dict[tuple[str, str], None]) -> list[tuple[str, str]]:
-        """What waits, before it is told: what is said again meanwhile is told again."""
+        """Return what waits, before it is told: what is said again meanwhile is told again."""
         with self._lock:
             waiting = list(queue)
             queue.clear()

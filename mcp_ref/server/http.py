@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class HttpOptions(TypedDict, total=False):
-    """How a server is hosted on HTTP.
+    """The options for serving over HTTP.
 
     path: of the MCP endpoint; "/mcp" by default.
     sse_path: of the event stream for clients of 2024-11-05, such as "/sse"; left out: they are not served.
@@ -109,7 +109,7 @@ def _check(options: HttpOptions) -> None:
 
 
 class Endpoints:
-    """What a server offers on HTTP: an endpoint at each path, and who guards it, whatever front serves them.
+    """The endpoints of a server on HTTP, by path, and who guards them, whatever front serves them.
 
     Attributes:
         routes: the endpoints by path.
@@ -148,7 +148,7 @@ class Endpoints:
         self.routes: dict[str, Endpoint] = {}
 
         def options_at(endpoint_path: str) -> EndpointOptions:
-            """What is chosen for an endpoint, and who is let in there."""
+            """Return what is chosen for an endpoint, and who is let in there."""
             if protection is None:
                 return chosen
             door = protection.door(server, endpoint_path, path)

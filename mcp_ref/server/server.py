@@ -293,7 +293,7 @@ class Server:
         if self.process != os.getpid():
             self.take_over()
         for session in self.sessions:
-            if session.lifecycle.state == "open" and session.peer.closed is None and wanted(session):
+            if session.lifecycle.state == "open" and session.connection.closed is None and wanted(session):
                 session.announce(method, params)
 
     def offer_tasks(self, tasks: Tasks | None = None) -> ServerTasks:
@@ -315,7 +315,9 @@ class Server:
             self.generation += 1
 
     def introduction(self, owner: str | None = None) -> Introduction:
-        """What a client is told when it opens a session; `owner` is who asks, if they can be told from others."""
+        """Return what a client is told when it opens a session; `owner` is who asks, if they can be told from
+        others.
+        """
         # MUST: declare `logging` to send log messages (server/utilities/logging#capabilities)
         capabilities: JsonObject = {"logging": {}}
         if self._experimental:
@@ -350,7 +352,7 @@ class Server:
                 self.sessions = (*self.sessions, session)
             if self.tasks is not None:
                 self.tasks.tasks.wake()
-            session.peer.start()
+            session.connection.start()
         except BaseException:
             self.forget(session)
             raise
@@ -468,7 +470,7 @@ class Server:
     def close(self, timeout: float = 5) -> list[str]:
         """End every conversation; returns what handlers would not end. Idempotent; any thread may call it.
 
-        Blocks: at most `timeout` seconds in all. Why each thread ends: see `HttpService.close` and `Peer.close`.
+        Blocks: at most `timeout` seconds in all. Why each thread ends: see `HttpService.close` and `Connection.close`.
         """
         if self.process != os.getpid():
             return []

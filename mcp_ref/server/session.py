@@ -6,7 +6,8 @@ Spec:      basic/lifecycle; server/index; basic/versioning, basic/index#stateles
            basic/patterns/index (2026-07-28)
 Upholds:   spec_notes/basic/lifecycle.md, spec_notes/basic/versioning.md, spec_notes/basic/patterns/index.md, the rows
            on the server; the rows on rate limits of each page
-Not here:  what a method does (each page's module); registries and several clients (server/server); headers and statuses (streamable_http/server)
+Not here:  what a method does (each page's module); registries and several clients (server/server); headers and
+           statuses (streamable_http/server)
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from mcp_ref.connection.connection import Answerer, Peer
+from mcp_ref.connection.connection import Answerer, Connection
 from mcp_ref.connection.keep_alive import KeepAlive
 from mcp_ref.errors import (
     STATELESS_ERRORS,
@@ -60,8 +61,8 @@ from mcp_ref.tasks import handle
 from mcp_ref.wire import messages
 from mcp_ref.wire.messages import JsonObject
 from mcp_ref.wire.methods import Options, check_options
-from mcp_ref.wire.negotiated import Terms, declares, undeclared
-from mcp_ref.wire.served import Incoming
+from mcp_ref.wire.negotiated import Negotiated, declares, undeclared
+from mcp_ref.wire.served import ServedRequest
 from mcp_ref.wire.transport import Transport
 from mcp_ref.wire.types import client_capabilities, server_capabilities
 
@@ -91,7 +92,7 @@ class Context(utilities.HandlerContext):
 
     asks = True
 
-    def __init__(self, conversation: Conversation, incoming: Incoming) -> None:
+    def __init__(self, conversation: Conversation, incoming: ServedRequest) -> None:
         self.server, self.conversation, self.incoming = conversation.server, conversation, incoming
         self.revision: Revision = conversation.terms.revision
         self.last_progress: float | None = None
@@ -138,7 +139,7 @@ class Context(utilities.HandlerContext):
 
     @property
     def principal(self) -> Any:
-        """Who sent this request: the `Principal` of its token, or what `authenticate` returned; None over stdio.
+        """Return who sent this request: the `Principal` of its token, or what `authenticate` returned; None over stdio.
 
         Spec: basic/authorization#token-handling
         """
@@ -146,7 +147,7 @@ class Context(utilities.HandlerContext):
 
     @property
     def owner(self) -> str | None:
-        """Who owns what this request leaves behind, such as a task; see `Incoming.owner`."""
+        """Return who owns what this request leaves behind, such as a task; see `ServedRequest.owner`."""
         return self.incoming.owner
 
     def require_scopes(self, *scopes: str) -> None:
@@ -163,7 +164,7 @@ class Context(utilities.HandlerContext):
 
     @property
     def client_info(self) -> JsonObject:
-        """What the client said of itself: an `Implementation`."""
+        """Return what the client said of itself: an `Implementation`."""
         return self.conversation.client_info
 
     @property
@@ -173,7 +174,7 @@ class Context(utilities.HandlerContext):
 
     @property
     def peer_capabilities(self) -> JsonObject:
-        """What the client declared, as the revision knows it; in the stateless era, in this request."""
+        """Return what the client declared, as the revision knows it; in the stateless era, in this request."""
         return self.conversation.client_capabilities
 
     def require(self, capability: str) -> None:
@@ -188,7 +189,7 @@ class Context(utilities.HandlerContext):
 
     @property
     def lifespan(self) -> Any:
-        """What the function of `@server.lifespan` has yielded; None if there is no such function."""
+        """Return what the function of `@server.lifespan` has yielded; None without such a function."""
         return None if (span := self.server.span) is None else span.value
 
     @property
@@ -259,7 +260,7 @@ class Conversation:
     """The other side of a handler's questions: a session or, in the stateless era, one request. Both share this."""
 
     server: Server
-    terms: Terms
+    terms: Negotiated
     client_info: JsonObject
     client_capabilities: JsonObject  # as the revision knows them
     client_extensions: Any = None  # of a session: what its client gave as `extensions`, which no revision of it knows
@@ -268,7 +269,7 @@ class Conversation:
     session_key: str | None  # see `Context.session_key`
     task: TaskRun | None = None  # which the call may become, or has become
 
-    def serve(self, incoming: Incoming) -> JsonObject:
+    def serve(self, incoming: ServedRequest) -> JsonObject:
         """The result of a request, as its revision has it. Raises: Refusal, or whatever else the handler raises."""
         # 1. What the revision, the capabilities and the rates let through.
         method, terms, revision = incoming.method, self.terms, self.terms.revision
@@ -314,19 +315,21 @@ class Conversation:
 
     # -- what differs between the eras
 
-    def run(self, handler: Handler, incoming: Incoming) -> JsonObject:
+    def run(self, handler: Handler, incoming: ServedRequest) -> JsonObject:
         """The result of a handler; questions that it asks by its result are put to the client."""
         raise NotImplementedError
 
-    def ask(self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming) -> JsonObject:
+    def ask(
+        self, method: str, params: JsonObject | None, options: Options | None, incoming: ServedRequest
+    ) -> JsonObject:
         """The client's answer to a question of the handler."""
         raise NotImplementedError
 
     def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]:
-        """What each of the callables returns, each of which asks the client."""
+        """Return what each of the callables returns, each of which asks the client."""
         raise NotImplementedError
 
-    def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
+    def notify(self, method: str, params: JsonObject | None = None, of: ServedRequest | None = None) -> None:
         """Send a notification, which travels with the reply of the request that it belongs to."""
         raise NotImplementedError
 
@@ -351,14 +354,16 @@ class Session(Conversation):
         self._ended = threading.Event()
         self.changing = threading.Lock()  # guards the replacement of `subscriptions`, and _listening
         self._listening: ChannelSubscriptions | None = None
-        self.terms = Terms("server", revisions[0], METHODS, server.introduction().capabilities, {})
-        self.peer = Peer(transport, self, self.terms, timeout=server.question_timeout, cap=server.max_workers)
+        self.terms = Negotiated("server", revisions[0], METHODS, server.introduction().capabilities, {})
+        self.connection = Connection(
+            transport, self, self.terms, timeout=server.question_timeout, cap=server.max_workers
+        )
         self.announcements: Outbox[tuple[str, JsonObject | None]] = Outbox()
         # Over HTTP the thread that holds a stream of the session writes; without one, a worker.
-        run_soon = getattr(transport, "run_soon", self.peer.run_soon)
+        run_soon = getattr(transport, "run_soon", self.connection.run_soon)
         self.announcements.on_work(partial(run_soon, self.write_queued))
         interval = server.ping_interval
-        self._keep_alive = None if interval is None else KeepAlive(self.peer, interval)
+        self._keep_alive = None if interval is None else KeepAlive(self.connection, interval)
 
     def announce(self, method: str, params: JsonObject | None = None) -> None:
         """Queue a notification that belongs to no request; another thread writes it. Never blocks.
@@ -391,12 +396,12 @@ class Session(Conversation):
     def resume(self, revision: Revision) -> None:
         """Begin in the middle: the client speaks this revision and declared nothing (HTTP without sessions)."""
         self.lifecycle.state = "open"
-        self.terms = self.peer.terms = Terms("server", revision, METHODS, self.terms.local, {})
+        self.terms = self.connection.terms = Negotiated("server", revision, METHODS, self.terms.local, {})
         self.terms.undeclared = f"no client of {revision} can declare without sessions (sessions=False)"
 
     # -- what the client says (the peer asks this)
 
-    def admit(self, incoming: Incoming) -> JsonObject | Answerer:
+    def admit(self, incoming: ServedRequest) -> JsonObject | Answerer:
         """Decide on a request in the order of arrival: `initialize` and `ping` are answered at once."""
         method, params = incoming.method, incoming.params
         # Which era it is of the request itself says; to a server of the stateless era alone, each is of that.
@@ -417,7 +422,7 @@ class Session(Conversation):
         self.client_info, remote = params["clientInfo"], client_capabilities(params["capabilities"], agreed)
         self.client_capabilities, self.client_extensions = remote, params["capabilities"].get("extensions")
         # MUST: both sides use only what was negotiated, from the answer to `initialize` on (basic/lifecycle#operation)
-        self.terms = self.peer.terms = Terms("server", agreed, METHODS, result["capabilities"], remote)
+        self.terms = self.connection.terms = Negotiated("server", agreed, METHODS, result["capabilities"], remote)
         return result
 
     def take(self, method: str, params: JsonObject) -> None:
@@ -432,8 +437,8 @@ class Session(Conversation):
         if method == "notifications/initialized" and self._keep_alive is not None:
             self._keep_alive.start()
         elif method == "notifications/roots/list_changed" and self.server.on_roots_changed is not None:
-            ctx = Context(self, Incoming(method, method, params, self.peer.channel))
-            self.peer.run(partial(self.server.on_roots_changed, ctx))
+            ctx = Context(self, ServedRequest(method, method, params, self.connection.channel))
+            self.connection.run(partial(self.server.on_roots_changed, ctx))
 
     def lost(self, reason: McpError) -> None:
         """The client is gone; what its handlers still do ends with `close()`, which whoever connected calls."""
@@ -441,20 +446,20 @@ class Session(Conversation):
 
     # -- requests that stand alone, over the same channel
 
-    def _serve_alone(self, incoming: Incoming) -> JsonObject | None:
+    def _serve_alone(self, incoming: ServedRequest) -> JsonObject | None:
         """Answer a request of the stateless era; None for a subscription, whose answer comes at its end."""
         assert self._stateless is not None
         answer = self._stateless.answer(incoming, source=self.source)
         if isinstance(answer, dict):
             return answer
         with self.changing:
-            self._listening = self._listening or ChannelSubscriptions(self.peer, self.server.info)
+            self._listening = self._listening or ChannelSubscriptions(self.connection, self.server.info)
         self._listening.carry(answer)
         return None
 
     # -- what a handler asks and says (server/session)
 
-    def run(self, handler: Handler, incoming: Incoming) -> JsonObject:
+    def run(self, handler: Handler, incoming: ServedRequest) -> JsonObject:
         """The result of a handler. What it asks by a result is put to the client, and then it runs again."""
         for rounds in count():
             ctx = Context(self, incoming)
@@ -467,18 +472,20 @@ class Session(Conversation):
         log.error("%s asked for input in %d rounds and did not finish", incoming.method, MAX_ROUNDS)
         raise InternalError("Internal error")
 
-    def ask(self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming) -> JsonObject:
+    def ask(
+        self, method: str, params: JsonObject | None, options: Options | None, incoming: ServedRequest
+    ) -> JsonObject:
         """Send a question of a handler to the client, and wait for its answer."""
-        return self.peer.request(method, params, options, incoming)
+        return self.connection.request(method, params, options, incoming)
 
     def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]:
         """Several questions, one after the other."""
         return [ask() for ask in asks]
 
-    def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
+    def notify(self, method: str, params: JsonObject | None = None, of: ServedRequest | None = None) -> None:
         """Send a notification, or drop it if its rate limit is exceeded."""
         if self.may_notify(method):
-            self.peer.notify(method, params, of)
+            self.connection.notify(method, params, of)
 
     # -- ending
 
@@ -487,13 +494,13 @@ class Session(Conversation):
         return self._ended.wait(timeout)
 
     def close(self, timeout: float = 5, drain: float = 0) -> list[str]:
-        """End the conversation within `timeout` seconds, as `Peer.close` does; `mcp-ping` waits on an event that is set
-        here.
+        """End the conversation within `timeout` seconds, as `Connection.close` does. `mcp-ping` waits on an event that
+        is set here.
 
         Args:
             drain: of these, the seconds in which handlers may still finish and answer.
         """
-        if self.peer.process != os.getpid():
+        if self.connection.process != os.getpid():
             return []
         deadline = Deadline(timeout)
         if self._keep_alive is not None:
@@ -501,7 +508,7 @@ class Session(Conversation):
         if self._listening is not None:
             # What this client listens to ends first, and the workers get a moment to say so.
             self._listening.end(min(drain or FAREWELL_TIMEOUT, timeout / 2))
-        stuck = self.peer.close(deadline, "the server closed the session", drain)
+        stuck = self.connection.close(deadline, "the server closed the session", drain)
         if self._keep_alive is not None:
             self._keep_alive.join(deadline)
         self.server.forget(self)
@@ -524,11 +531,11 @@ class StatelessAnswerer:
         self.server, self.revisions = server, {revision.name: revision for revision in revisions}
         self.subscriptions = Subscriptions()
         # Replaced as one, when something was registered since: which revisions and features there are, as rules.
-        self._terms: tuple[int, dict[str, Terms]] = (-1, {})
+        self._terms: tuple[int, dict[str, Negotiated]] = (-1, {})
 
     def answer(
         self,
-        incoming: Incoming,
+        incoming: ServedRequest,
         principal: str | None = None,
         mirrored: MirroredHeaders | None = None,
         source: Hashable = None,
@@ -562,7 +569,7 @@ class StatelessAnswerer:
             extensions = self.server.extensions
             rows = rows_with(METHODS, extensions.values()) if extensions else METHODS
             known = {
-                name: Terms("server", revision, rows, server_capabilities(declared, revision), {})
+                name: Negotiated("server", revision, rows, server_capabilities(declared, revision), {})
                 for name, revision in self.revisions.items()
             }
             self._terms = (generation, known)
@@ -603,8 +610,8 @@ class Call(Conversation):
     def __init__(
         self,
         owner: StatelessAnswerer,
-        terms: Terms,
-        incoming: Incoming,
+        terms: Negotiated,
+        incoming: ServedRequest,
         envelope: Envelope,
         principal: str | None,
         mirrored: MirroredHeaders | None,
@@ -625,7 +632,7 @@ class Call(Conversation):
         """See `Conversation`; as declared in this request."""
         return client_capabilities(self._declared, self.terms.revision)
 
-    def run(self, handler: Handler, incoming: Incoming) -> JsonObject:
+    def run(self, handler: Handler, incoming: ServedRequest) -> JsonObject:
         """The handler's result, or the questions in which its run has ended."""
         method, params = incoming.method, incoming.params
         if self._mirrored is not None and method == "tools/call":
@@ -661,7 +668,9 @@ class Call(Conversation):
         if self._rounds is not None:
             self._rounds.thread = self._thread
 
-    def ask(self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming) -> JsonObject:
+    def ask(
+        self, method: str, params: JsonObject | None, options: Options | None, incoming: ServedRequest
+    ) -> JsonObject:
         """The answer to a question, if it has come; else the run ends here, and the client is asked."""
         # A server MUST NOT send requests: what it asks travels in `inputRequests` of a result (basic/patterns/index#;
         # basic/patterns/mrtr#; basic/transports/stdio#receiving-messages)
@@ -672,9 +681,9 @@ class Call(Conversation):
         return self._asking().ask_all(*asks)
 
     def _asking(self) -> Rounds:
-        """What the handler may ask, and the answers that came."""
+        """Return what the handler may ask, and the answers that came."""
         if self._over:
-            raise LocalProtocolError("the request has been answered: its context can no longer ask anything")
+            raise LocalProtocolError("the request was answered: its context can no longer ask anything")
         if self._rounds is None:
             keys, name = self.server.state_keys, self.server.info["name"]
             capabilities, revision = self.client_capabilities, self.terms.revision
@@ -684,7 +693,7 @@ class Call(Conversation):
             )
         return self._rounds
 
-    def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
+    def notify(self, method: str, params: JsonObject | None = None, of: ServedRequest | None = None) -> None:
         """Send a notification that belongs to the request, unless it is one that the request did not ask for."""
         rule = self.terms.notified[method]
         # MUST: the notifications on the stream of a reply relate to its request

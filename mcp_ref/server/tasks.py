@@ -36,8 +36,8 @@ from mcp_ref.tasks.running import TaskRun, Tasks
 from mcp_ref.wire import messages
 from mcp_ref.wire.messages import JsonObject
 from mcp_ref.wire.methods import Options
-from mcp_ref.wire.negotiated import Terms, undeclared
-from mcp_ref.wire.served import Incoming, Reply
+from mcp_ref.wire.negotiated import Negotiated, undeclared
+from mcp_ref.wire.served import Reply, ServedRequest
 
 if TYPE_CHECKING:
     from mcp_ref.server.server import Server
@@ -49,7 +49,7 @@ QUICK = 0.001
 
 
 class ServerTasks:
-    """What a server with tasks does in addition. Threads: any."""
+    """The part of a server that runs tasks. Threads: any."""
 
     def __init__(self, server: Server, tasks: Tasks | None) -> None:
         self.server, self.tasks = server, tasks or Tasks()
@@ -194,7 +194,7 @@ class ServerTasks:
         if entry is None or entry.task is None or record["tries"] >= MAX_TRIES:
             return False
         # Made before it is taken: what this process can make nothing of is not left in its name.
-        incoming = Incoming(record["id"], record["method"], record["params"], _NoClient(record["owner"]))
+        incoming = ServedRequest(record["id"], record["method"], record["params"], _NoClient(record["owner"]))
         try:
             call = TaskCall(self, Context(_Left(self.server, record), incoming), entry.task, record["ttl"])
         except Exception as problem:
@@ -222,7 +222,7 @@ class _Left(Conversation):
 
     def __init__(self, server: Server, record: JsonObject) -> None:
         revision = find_revision(record["revision"])
-        self.server, self.terms = server, Terms("server", revision, {}, {}, {})
+        self.server, self.terms = server, Negotiated("server", revision, {}, {}, {})
         self.client_info, self.client_capabilities = {}, record["capabilities"]
         self.log_level = self.source = self.session_key = None
 
@@ -269,7 +269,7 @@ class TaskCall(Conversation):
             return run.id is None and incoming.cancelled
 
         # What the handler looks at: given up by the caller while it is a call, and with the task afterwards.
-        self._own = Incoming(incoming.id, incoming.method, params, incoming.reply, given_up)
+        self._own = ServedRequest(incoming.id, incoming.method, params, incoming.reply, given_up)
         self._own.inputs, self._own.state = incoming.inputs, incoming.state
         self.task.cancel.attach(self._own.cancel)
 
@@ -293,7 +293,9 @@ class TaskCall(Conversation):
         log.error("the tool %s returned a question as its result, which a task cannot do", run.seed["about"])
         raise InternalError("Internal error")
 
-    def ask(self, method: str, params: JsonObject | None, options: Options | None, incoming: Incoming) -> JsonObject:
+    def ask(
+        self, method: str, params: JsonObject | None, options: Options | None, incoming: ServedRequest
+    ) -> JsonObject:
         """The client's answer to a question: of the call, or, once it is a task, of that."""
         answered = self.task.as_call(lambda: self.origin.ask(method, params, options, self.asking))
         if answered is not None:
@@ -322,7 +324,7 @@ class TaskCall(Conversation):
                 raise found
         return returned
 
-    def notify(self, method: str, params: JsonObject | None = None, of: Incoming | None = None) -> None:
+    def notify(self, method: str, params: JsonObject | None = None, of: ServedRequest | None = None) -> None:
         """Send a notification along with the reply of the call.
 
         That of a task goes to whoever waits for its result; if nobody does, to the conversation that made the task.
@@ -343,7 +345,7 @@ class TaskCall(Conversation):
                 carriers[-1].ctx.notify(method, params)
                 return None
             # Over HTTP it would go on another stream than the result: if one is open, and if it may come after the end.
-            listens = getattr(self.origin.peer.transport, "listens", None)
+            listens = getattr(self.origin.connection.transport, "listens", None)
             if listens is None or (listens and method != "notifications/progress"):
                 self.origin.notify(method, params)
         except McpError as problem:

@@ -128,7 +128,7 @@ class _WsgiReply:
         self._socket: socket.socket | None = shown if environ.get("SERVER_PROTOCOL", "").startswith("HTTP/1") else None
 
     def gone(self) -> bool:
-        """Whether the client has hung up, as far as the server tells."""
+        """Return whether the client has hung up, as far as the server tells."""
         told = self._environ.get("waitress.client_disconnected", lambda: False)
         return self._lost or told() or (self._socket is not None and http_exchange.has_hung_up(self._socket))
 
@@ -187,7 +187,7 @@ class _WsgiReply:
 
 
 class WsgiApplication:
-    """What `Server.wsgi` returns: an application that a WSGI server calls, once for each request.
+    """The application that `Server.wsgi` returns; a WSGI server calls it once for each request.
 
     Attributes:
         protection: what guards it, or None.

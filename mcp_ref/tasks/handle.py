@@ -20,7 +20,7 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
-from mcp_ref.connection.connection import MAX_UNREAD, Peer
+from mcp_ref.connection.connection import MAX_UNREAD, Connection
 from mcp_ref.errors import (
     AnswerLost,
     ErrorResponse,
@@ -45,7 +45,7 @@ from mcp_ref.pages.server.utilities.pagination import walk
 from mcp_ref.wire.messages import JsonObject
 from mcp_ref.wire.methods import Options, ProgressCallback
 from mcp_ref.wire.negotiated import Check, declares
-from mcp_ref.wire.served import Incoming
+from mcp_ref.wire.served import ServedRequest
 
 if TYPE_CHECKING:
     from mcp_ref.client.client import Client
@@ -77,12 +77,12 @@ class Reports:
     Threads: any; forgotten with the handle that has it.
     """
 
-    def __init__(self, peer: Peer, callback: ProgressCallback) -> None:
-        self._peer, self._callback, self.token = peer, callback, f"task-{next(_NUMBERS)}"
+    def __init__(self, connection: Connection, callback: ProgressCallback) -> None:
+        self._peer, self._callback, self.token = connection, callback, f"task-{next(_NUMBERS)}"
         self._changed = threading.Condition(threading.Lock())  # guards the two fields below; told when none is left
         self._waiting = BoundedQueue()
         self._telling = False
-        peer.progress_sinks[self.token] = self
+        connection.progress_sinks[self.token] = self
 
     def put(self, params: JsonObject) -> None:
         """Take a report; never blocks."""
@@ -208,7 +208,7 @@ class TaskHandle:
         if self._reports is not None:
             before_block()
             self._reports.wait()
-        check = self._check or self._client.session.peer.terms.sent["tools/call"].check
+        check = self._check or self._client.session.connection.terms.sent["tools/call"].check
         if check is not None:
             check(result)
         if self._name is not None:
@@ -256,13 +256,13 @@ class TaskHandle:
     def answer(self, key: str, response: JsonObject) -> None:
         """Answer one of `questions`, with a result such as `{"action": "accept", "content": {...}}`.
 
-        Raises: KeyError: there is no such question, or it was answered already.
+        Raises: KeyError: no such question, or it was answered already.
         """
         with self._lock:
             _, answers = self._parked.pop(key)
         answers.put(response)
 
-    def park(self, incoming: Incoming) -> JsonObject:
+    def park(self, incoming: ServedRequest) -> JsonObject:
         """Wait until the user answers a question of the server with `answer`, and return that answer."""
         key, answers = str(incoming.id), SimpleQueue[JsonObject | None]()
         with self._lock:
@@ -420,7 +420,7 @@ class ExtensionTask(TaskHandle):
 
 
 def as_task(
-    params: JsonObject, ttl: float | None, options: Options, peer: Peer
+    params: JsonObject, ttl: float | None, options: Options, connection: Connection
 ) -> tuple[Reports | None, JsonObject, Options]:
     """The params and options of a request that asks to become a task, and who is told of its progress."""
     # MAY: ask for a ttl (basic/utilities/tasks#creating-tasks)
@@ -429,7 +429,7 @@ def as_task(
         return None, params, options
     # MUST: the token of the request stays that of the progress until the task has ended
     # (2025-11-25/basic/utilities/progress#behavior-requirements)
-    reports = Reports(peer, callback)
+    reports = Reports(connection, callback)
     params["_meta"] = {**params.get("_meta", {}), "progressToken": reports.token}
     own = ("on_progress", "max_timeout")
     return reports, params, cast(Options, {key: value for key, value in options.items() if key not in own})
@@ -526,7 +526,7 @@ def _check_tasks(ctx: Context, method: str) -> None:
 
 def _ask_as_task(ctx: Context, method: str, params: JsonObject, ttl: float | None, options: Options) -> TaskHandle:
     conversation = cast("Session", ctx.conversation)
-    reports, params, options = as_task(params, ttl, options, conversation.peer)
+    reports, params, options = as_task(params, ttl, options, conversation.connection)
     state = ctx.request(method, params, options)["task"]
     log.info("the client made %s of %s", state["taskId"], method)
     return TaskHandle(ctx, state["taskId"], None, state, check=conversation.terms.sent[method].check, reports=reports)

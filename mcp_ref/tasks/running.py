@@ -63,7 +63,7 @@ Outcome = JsonObject
 
 
 class Tasks:
-    """How tasks are run and kept, for a server: `Server("jobs", tasks=Tasks(store=SqliteTasks("jobs.db")))`.
+    """The rules by which a server runs and keeps tasks: `Server("jobs", tasks=Tasks(store=SqliteTasks("jobs.db")))`.
 
     A task belongs to whoever is authenticated. Over HTTP without authentication nobody is: then whoever has the id of a
     task can read, answer and cancel it. An id holds 192 random bits, so it cannot be guessed, but keep it secret.
@@ -167,7 +167,7 @@ class Tasks:
         return record
 
     def _put(self, owner: str | None, more: int, put: Callable[[], Any]) -> Any:
-        """Write what takes so many bytes more, once there is room. Raises: InternalError: there is none."""
+        """Write what takes so many bytes more, once there is room. Raises: InternalError: no room was made."""
         # SHOULD: limits that keep a requestor from exhausting resources (basic/utilities/tasks#resource-management)
         with self._room:
             for whose, limit in (((owner,), self.size_per_owner), ((), self.size)):
@@ -197,7 +197,7 @@ class Tasks:
         self.store.wait(record["id"], record["version"], timeout)
 
     def has(self, task_id: str, owner: str | None) -> bool:
-        """Whether `find` would find it."""
+        """Return whether `find` would find it."""
         record = self.store.get(task_id)
         return record is not None and record["owner"] in (None, owner)
 
@@ -209,7 +209,7 @@ class Tasks:
         Args:
             edit: changes a copy (members are replaced, not changed in place); False: the record is to stay as it is.
 
-        Raises: InternalError: there is no room for it.
+        Raises: InternalError: it does not fit.
         """
         while (known := self.store.get(task_id)) is not None:
             record = dict(known)
@@ -643,7 +643,9 @@ def _no_thread(problem: RuntimeError) -> None:
 
 
 def error_of(problem: BaseException) -> Outcome:
-    """What goes into a record of an exception: the error that would have been the answer, or that it was cancelled."""
+    """Return what goes into a record of an exception: the error that would have been the answer, or that it was
+    cancelled.
+    """
     if isinstance(problem, RequestCancelled):
         return {"cancelled": str(problem)}
     if not isinstance(problem, Refusal):

@@ -61,7 +61,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _boot() -> str:
-    """What tells this start of the machine from others; "" where that cannot be known."""
+    """Return what tells this start of the machine from others; "" where that cannot be known."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:

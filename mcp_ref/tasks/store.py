@@ -29,7 +29,7 @@ from mcp_ref.kit.typed.shapes import JsonObject
 
 
 class TaskStore(Protocol):
-    """What keeps tasks. All of it may be called by any thread, and none of it runs a user's code.
+    """A store of tasks. Any thread may call all of it, and none of it runs a user's code.
 
     A class may derive from this one: then it needs a `close` only if it has something to close.
 
@@ -83,7 +83,7 @@ class TaskStore(Protocol):
 
 
 def expired(record: JsonObject, now: float) -> bool:
-    """Whether the time of a record has passed."""
+    """Return whether the time of a record has passed."""
     return record["ttl"] is not None and bool(record["created"] + record["ttl"] <= now)
 
 

@@ -61,7 +61,7 @@ class AudioContent(TypedDict):
 
 
 class ResourceContents(TypedDict):
-    """What the two kinds of contents of a resource have in common."""
+    """The members that both kinds of contents of a resource share."""
 
     uri: Annotated[str, Format("uri")]
     mimeType: NotRequired[str]
@@ -117,7 +117,7 @@ AnySchema = TypedDict("AnySchema", {"$schema": NotRequired[Annotated[str, Since(
 
 
 class InputSchema(AnySchema):
-    """What is published of a tool's `inputSchema`, which a client keeps as it is: it describes an object."""
+    """The published form of a tool's `inputSchema`, which a client keeps as it is: it describes an object."""
 
     type: Literal["object"]
     properties: NotRequired[Annotated[dict[str, JsonObject], Until("2025-11-25")]]

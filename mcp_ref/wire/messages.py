@@ -102,7 +102,7 @@ def error(request_id: RequestId | None, refusal: Refusal, *, id_optional: bool =
 
 
 def is_id(value: Any) -> TypeGuard[RequestId]:
-    """Whether a value can be a request id: a string or an integer, and not a boolean."""
+    """Return whether a value can be a request id: a string or an integer, and not a boolean."""
     return type(value) is str or type(value) is int
 
 
@@ -118,7 +118,7 @@ def readable_id(message: Any) -> RequestId | None:
 
 
 def asks(message: Any) -> bool:
-    """Whether what arrived says of itself that it is a request, however malformed."""
+    """Return whether what arrived says of itself that it is a request, however malformed."""
     return isinstance(message, dict) and message.get("jsonrpc") == "2.0" and "method" in message and "id" in message
 
 

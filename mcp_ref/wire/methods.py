@@ -43,12 +43,12 @@ class Method(NamedTuple):
         return "notification" if self.result is None else "request"
 
     def sent_by(self, revision: Revision) -> Literal["client", "server", "both"]:
-        """Who may send it in that revision."""
+        """Return who may send it in that revision."""
         alone = self.servers_alone is not None and revision.order >= find_revision(self.servers_alone).order
         return "server" if alone else self.sender
 
     def exists_in(self, revision: Revision) -> bool:
-        """Whether the revision has this method."""
+        """Return whether the revision has this method."""
         last = revision if self.until is None else find_revision(self.until)
         return find_revision(self.since).order <= revision.order <= last.order
 
@@ -60,7 +60,7 @@ class Method(NamedTuple):
 
 
 class Options(TypedDict, total=False):
-    """What every call that waits for an answer accepts.
+    """The options of every call that waits for an answer.
 
     timeout: seconds until `RequestTimeout`; None for no limit; left out: what the caller was built with. Telling a peer
         that does not read may take one second more.
@@ -111,7 +111,7 @@ def check_options(options: Options, method: str) -> None:
 
 
 class Caller(Protocol):
-    """What a page's asking half is written against: a `Client`, or the `Context` of a handler in a server.
+    """The caller for which a page's asking half is written: a `Client`, or the `Context` of a handler in a server.
 
     It knows the revision in use and what the peer declared; `request` is that of the `Client`, or of the `Context`.
     """

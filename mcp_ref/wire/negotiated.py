@@ -1,11 +1,11 @@
-"""Terms: what two peers agreed on, as one rule for each method.
+"""Negotiated: what two peers agreed on, as one rule for each method.
 
 Spec:      basic/lifecycle#capability-negotiation, basic/lifecycle#operation
 Upholds:   spec_notes/basic/lifecycle.md, the rows on "only what was negotiated"
 Not here:  how agreement is reached (basic/lifecycle); what answers a request (server/session,
            client/client)
 
-A revision and two sets of capabilities decide which messages may pass, and in which shape. `Terms` compiles that
+A revision and two sets of capabilities decide which messages may pass, and in which shape. `Negotiated` compiles that
 decision the first time a method is used, and afterwards it is one look-up:
 
     sent["tools/call"]      -> how to shape the params that go out, how to check the result that comes back
@@ -40,8 +40,8 @@ Check = Callable[[Any], None]
 Project = Callable[[JsonObject], JsonObject]
 
 
-class Rule(NamedTuple):
-    """How messages of one method are checked on the way in, and shaped on the way out.
+class MessageRule(NamedTuple):
+    """The rule by which messages of one method are checked on the way in, and shaped on the way out.
 
     Attributes:
         check: of what comes in; None: nothing to check.
@@ -56,14 +56,14 @@ class Rule(NamedTuple):
     task_check: Check | None = None
 
 
-class _Rules(dict[str, Rule]):
+class _Rules(dict[str, MessageRule]):
     """Rules by method; each is made when it is first looked up."""
 
-    def __init__(self, make: Callable[[str], Rule]) -> None:
+    def __init__(self, make: Callable[[str], MessageRule]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, method: str) -> Rule:
+    def __missing__(self, method: str) -> MessageRule:
         rule = self[method] = self._make(method)
         return rule
 
@@ -73,7 +73,7 @@ MAY_ASK = ("tools/call", "prompts/get", "resources/read")
 
 
 def declares(capabilities: JsonObject, path: str) -> bool:
-    """Whether a capability such as "resources.subscribe" is declared: an object, or a flag that is true."""
+    """Return whether a capability such as "resources.subscribe" is declared: an object, or a flag that is true."""
     value: Any = capabilities
     for member in path.split("."):
         if not isinstance(value, dict):
@@ -83,14 +83,15 @@ def declares(capabilities: JsonObject, path: str) -> bool:
 
 
 def undeclared(revision: Revision, capability: str, problem: str) -> Exception:
-    """What to raise if a handler asks for something that its client did not declare, such as "elicitation.url": in the
+    """Return the exception to raise if a handler asks for something that its client did not declare, such as
+    "elicitation.url": in the
     stateless era the refusal that says what to declare, for the client decides again with each request."""
     # A server MUST NOT ask for anything that the request's client did not declare (2026-07-28/basic/index#_meta)
     return LocalProtocolError(problem) if revision.servers_send_requests else MissingClientCapability(capability)
 
 
-class Terms:
-    """What may pass between two peers, and in which shape.
+class Negotiated:
+    """The messages that may pass between two peers, and their shapes.
 
     Args:
         role: the role of this side.
@@ -130,7 +131,7 @@ class Terms:
         self.notified = _Rules(partial(self.sending, "notification"))
         self.received = _Rules(self.receiving)
 
-    def sending(self, kind: Literal["request", "notification"], name: str, *, undeclared: bool = False) -> Rule:
+    def sending(self, kind: Literal["request", "notification"], name: str, *, undeclared: bool = False) -> MessageRule:
         """The rule for a message that this side sends; LocalProtocolError if it must not.
 
         Args:
@@ -139,7 +140,7 @@ class Terms:
         revision, row = self.revision, self._rows.get(name)
         if row is None:
             # No revision has the name: extensions and experiments pass as they are.
-            return Rule(None, None)
+            return MessageRule(None, None)
         if row.kind != kind:
             raise LocalProtocolError(f"{name} is a {row.kind}, not a {kind}")
         if not row.exists_in(revision):
@@ -151,7 +152,7 @@ class Terms:
         if missing is not None and not undeclared:
             hint = PROTOCOL_HINTS.get(missing, "")
             raise LocalProtocolError(f"{name} needs the capability {missing}, which {self.undeclared}{hint}")
-        return Rule(
+        return MessageRule(
             None if row.result is None else _result_check(row, revision, self._kinds),
             projector(row.params, revision, replies=False) if row.params else None,
             losing(row.params, revision, replies=False) if row.params else frozenset(),
@@ -161,7 +162,7 @@ class Terms:
             else None,
         )
 
-    def receiving(self, name: str) -> Rule:
+    def receiving(self, name: str) -> MessageRule:
         """The rule for a message that this side receives; MethodNotFound if the peer must not send it."""
         revision, row = self.revision, self._rows.get(name)
         if row is None or not row.exists_in(revision) or row.sent_by(revision) == self.role:
@@ -173,7 +174,7 @@ class Terms:
             # What a server tells without having declared it is told on: many servers do, and every other client
             # delivers it. It is noted here, once, for the rule is kept.
             log.info("the server sends %s, and has not declared %s", name, missing)
-        return Rule(
+        return MessageRule(
             _params_check(row, revision) if row.params else None,
             projector(row.result, revision, replies=True) if row.result else None,
         )

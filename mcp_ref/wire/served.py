@@ -1,4 +1,4 @@
-"""Incoming: one request of the peer, and the one answer that it gets.
+"""ServedRequest: one request of the peer, and the one answer that it gets.
 
 Spec:      basic/messages#responses; basic/utilities/cancellation
 Upholds:   spec_notes/basic/utilities/cancellation.md, spec_notes/basic/utilities/progress.md ("stop after completion")
@@ -49,14 +49,14 @@ class Reply:
         """Close the connection before the answer, which the client fetches after `retry` milliseconds."""
 
     def abandoned(self) -> bool:
-        """Whether the client has hung up for good."""
+        """Return whether the client has hung up for good."""
         return False
 
     def require_scopes(self, message: JsonObject, scopes: Collection[str]) -> None:
         """Refuse a request of that method and params unless its token has these scopes; a pipe has no tokens."""
 
 
-class Incoming(Cancel):
+class ServedRequest(Cancel):
     """One request of the peer while it is served.
 
     Args:
@@ -108,8 +108,8 @@ class Incoming(Cancel):
 
     @property
     def owner(self) -> str | None:
-        """Who owns this request, as far as that can be told: the principal; "" over a channel that one client has for
-        itself, such as a pipe; None over HTTP if nobody was asked who they are."""
+        """Return who owns this request, as far as that can be told: the principal; "" over a channel that one client
+        has for itself, such as a pipe; None over HTTP if nobody was asked who they are."""
         if self.reply.principal is None:
             return "" if self.reply.private else None
         return str(self.reply.principal)
@@ -120,7 +120,7 @@ class Incoming(Cancel):
 
     @property
     def cancelled(self) -> bool:
-        """Whether the peer, or the end of the conversation, has given it up: its handler should stop."""
+        """Return whether the peer, or the end of the conversation, has given it up: its handler should stop."""
         # MUST: over HTTP a client that closes the stream has cancelled its request
         # (2026-07-28/basic/transports/streamable-http#cancellation;
         # 2026-07-28/basic/patterns/cancellation#transport-specific-cancellation)
@@ -154,7 +154,7 @@ class Incoming(Cancel):
         """
         with holding(self._writing, deadline, "waiting for another message of the request to be written"):
             if self._ended:
-                raise LocalProtocolError("the request has been answered: its context can no longer ask anything")
+                raise LocalProtocolError("the request was answered: its context can no longer ask anything")
             # SHOULD: messages before the response relate to the request
             # (basic/transports#sending-messages-to-the-server)
             self.reply.send(message, deadline)

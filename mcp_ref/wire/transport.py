@@ -26,7 +26,7 @@ Lost = Callable[[McpError], None]
 
 
 class Inbox(Protocol):
-    """Where the messages that belong to one outgoing request arrive."""
+    """The inbox of one outgoing request, where the messages that belong to it arrive."""
 
     sent: bool
     """Set by `exchange` once the peer may have seen some of the request: only then is it told of a cancellation."""
@@ -112,5 +112,5 @@ class Connects(Protocol):
 
 
 def is_transport(value: Any) -> bool:
-    """Whether a value is a transport. It is one connection: there cannot be another one by the same object."""
+    """Return whether a value is a transport. It is one connection: there cannot be another one by the same object."""
     return all(callable(getattr(value, name, None)) for name in ("start", "send", "exchange", "close"))

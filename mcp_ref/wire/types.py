@@ -18,7 +18,7 @@ from mcp_ref.wire.messages import JsonObject
 
 
 class ListChanged(TypedDict):
-    """Whether this side tells when the list changes."""
+    """A flag whether this side tells when the list changes."""
 
     listChanged: NotRequired[bool]
 
@@ -51,7 +51,7 @@ class ResourcesCapability(TypedDict):
 
 
 class ClientCapabilities(TypedDict):
-    """What a client can do for a server."""
+    """A client's capabilities, which a server may use."""
 
     experimental: NotRequired[dict[str, JsonObject]]
     roots: NotRequired[RootsCapability]
@@ -62,7 +62,7 @@ class ClientCapabilities(TypedDict):
 
 
 class ServerCapabilities(TypedDict):
-    """What a server can do for a client."""
+    """A server's capabilities, which a client may use."""
 
     experimental: NotRequired[dict[str, JsonObject]]
     logging: NotRequired[JsonObject]
@@ -110,7 +110,7 @@ Icons = Annotated[list[Icon], Since("2025-11-25")]
 
 
 class Implementation(TypedDict):
-    """Who a client or a server is."""
+    """The name and version of a client or a server."""
 
     name: str
     version: str
@@ -151,7 +151,7 @@ ResultMetaObject = TypedDict(
 
 
 class RequestParams(TypedDict):
-    """What the parameters of any request may hold."""
+    """The members that the parameters of any request may have."""
 
     _meta: NotRequired[Annotated[RequestMetaObject, RequiredIn("2026-07-28")]]
 
@@ -167,13 +167,15 @@ class InputResponseRequestParams(RequestParams):
 
 
 class NotificationParams(TypedDict):
-    """What the parameters of any notification may hold."""
+    """The members that the parameters of any notification may have."""
 
     _meta: NotRequired[Annotated[JsonObject, FromRevision("2026-07-28", NotificationMetaObject)]]
 
 
 class Result(TypedDict):
-    """What any result may hold. `resultType` belongs to the stateless era, and is sent in no earlier revision."""
+    """The members that any result may have. `resultType` belongs to the stateless era, and is sent in no earlier
+    revision.
+    """
 
     _meta: NotRequired[ResultMetaObject]
     resultType: NotRequired[ResultType]

@@ -145,6 +145,6 @@ def test_a_status_that_shows_no_other_era_is_raised_and_ends_no_conversation() -
         before = client.session
         with pytest.raises(HttpStatusError, match="404"):
             client.request("com.example/odd")
-        assert client.session is before and before.peer.closed is None
+        assert client.session is before and before.connection.closed is None
         asked = [server.request().json()["method"] for _ in range(3)]
     assert asked == ["server/discover", "com.example/odd", "server/discover"]

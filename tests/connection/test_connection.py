@@ -23,11 +23,11 @@ from mcp_ref import (
 )
 from mcp_ref.client.reconnect import PendingStream
 from mcp_ref.connection import connection as peer_module
-from mcp_ref.connection.connection import Peer, PendingRequest
+from mcp_ref.connection.connection import Connection, SentRequest
 from mcp_ref.kit.threads.deadline import Deadline
 from mcp_ref.kit.threads.workers import MAX_URGENT
 from mcp_ref.pages.basic.batching import MAX_BATCH
-from mcp_ref.wire.served import Incoming
+from mcp_ref.wire.served import ServedRequest
 from tests.interrupting import interrupted, on_python_3_11
 from tests.peers import Answerer, Deaf, a_peer, terms
 from tests.support.wire import CLIENT_INFO, PATIENCE, Background, at_once, opened, to_client, to_server
@@ -64,7 +64,7 @@ def test_what_ctrl_c_has_left_waiting_at_a_close_the_next_close_ends() -> None:
             waiting = Background(peer.request, "ping", {}, {"timeout": None})
             assert wire.receive()["method"] == "ping"
             try:
-                with interrupted(moment, lambda code: code is Peer.fail.__code__) as interrupting:
+                with interrupted(moment, lambda code: code is Connection.fail.__code__) as interrupting:
                     peer.close(Deadline(PATIENCE))
             except KeyboardInterrupt:
                 peer.close(Deadline(PATIENCE))
@@ -310,7 +310,7 @@ def test_a_peer_that_floods_and_does_not_read_is_given_up_with_few_threads(
     monkeypatch.setattr(peer_module, "MAX_IN_FLIGHT", 20)
     monkeypatch.setattr(peer_module, "REFUSAL_TIMEOUT", 0.05)
     transport, side = Deaf(), Answerer(lambda incoming: {})
-    peer = Peer(transport, side, terms("2025-11-25"))
+    peer = Connection(transport, side, terms("2025-11-25"))
     before = threading.active_count()
     for _ in range(20):
         peer.receive(b"not json")
@@ -325,7 +325,7 @@ def test_a_peer_that_floods_and_does_not_read_is_given_up_with_few_threads(
 def test_a_peer_that_floods_and_reads_gets_all_of_its_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer_module, "MAX_IN_FLIGHT", 3)
     transport, side = Deaf(), Answerer(lambda incoming: {})
-    peer = Peer(transport, side, terms("2025-11-25"))
+    peer = Connection(transport, side, terms("2025-11-25"))
     flood = Background(lambda: [peer.receive(b"not json") for _ in range(100)])
     transport.reads.set()
     flood.outcome()
@@ -420,7 +420,7 @@ def test_initialize_in_a_batch_is_refused() -> None:
 def test_a_cancelled_request_of_a_batch_has_no_answer_in_the_array(pings: int) -> None:
     running, go = threading.Event(), threading.Event()
 
-    def answer(incoming: Incoming) -> Any:
+    def answer(incoming: ServedRequest) -> Any:
         running.set()
         assert go.wait(PATIENCE)
         return {}
@@ -433,13 +433,13 @@ def test_a_cancelled_request_of_a_batch_has_no_answer_in_the_array(pings: int) -
         if pings:
             assert wire.receive() == [{"jsonrpc": "2.0", "id": 0, "result": {}}]
         go.set()
-        # Where nothing is left to answer there is no array.
+        # Where nothing is left to answer no array goes out.
         assert wire.request("end", "ping")["id"] == "end"
         assert wire.silent()
 
 
 def test_one_answer_that_is_not_json_does_not_spoil_the_others_of_its_batch() -> None:
-    def answer(incoming: Incoming) -> Any:
+    def answer(incoming: ServedRequest) -> Any:
         return {"a": {1}} if incoming.id == 1 else {}
 
     with a_peer(answer, "2025-03-26") as (_, wire):
@@ -557,7 +557,7 @@ def test_what_carries_an_answer_is_let_go_though_the_error_in_it_is_kept() -> No
             finally:
                 let_go.append(True)
 
-    peer = Peer(Carrier(), Answerer(lambda incoming: {}), terms("2025-11-25"))
+    peer = Connection(Carrier(), Answerer(lambda incoming: {}), terms("2025-11-25"))
     peer.start()
     with pytest.raises(ErrorResponse) as kept:
         peer.request("ping", None, {})
@@ -585,7 +585,7 @@ class Ends(Deaf):
 @pytest.mark.parametrize("problem", [LocalProtocolError("no"), RequestTimeout("slow"), KeyboardInterrupt()])
 def test_a_request_that_was_never_sent_is_not_cancelled(problem: BaseException) -> None:
     transport = Ends(problem, written=False)
-    peer = Peer(transport, Answerer(lambda incoming: {}), terms("2025-11-25"))
+    peer = Connection(transport, Answerer(lambda incoming: {}), terms("2025-11-25"))
     with pytest.raises(type(problem)):
         peer.request("x/y")
     assert transport.sent == []
@@ -595,7 +595,7 @@ def test_a_request_that_was_never_sent_is_not_cancelled(problem: BaseException) 
 def test_an_interrupt_leaves_no_request_behind(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     transport = Ends(KeyboardInterrupt(), written=True)
-    peer = Peer(transport, Answerer(lambda incoming: {}), terms("2025-11-25"))
+    peer = Connection(transport, Answerer(lambda incoming: {}), terms("2025-11-25"))
     with pytest.raises(KeyboardInterrupt):
         peer.request("x/y")
     assert [message["method"] for message in transport.sent] == ["notifications/cancelled"]
@@ -610,11 +610,11 @@ def test_an_interrupt_leaves_no_request_behind(caplog: pytest.LogCaptureFixture)
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
 
-def a_stream() -> tuple[PendingRequest, PendingStream, list[str]]:
+def a_stream() -> tuple[SentRequest, PendingStream, list[str]]:
     """A stream of a pending request, and a list that says when what arrives was closed."""
-    rows, ends = list[PendingRequest](), list[str]()
+    rows, ends = list[SentRequest](), list[str]()
 
-    def exchange(message: Any, row: PendingRequest, deadline: Deadline) -> Iterator[Any]:
+    def exchange(message: Any, row: SentRequest, deadline: Deadline) -> Iterator[Any]:
         rows.append(row)
 
         def arriving() -> Iterator[Any]:

@@ -17,7 +17,7 @@ from mcp_ref.kit.threads.deadline import Deadline
 from tests.support.wire import PATIENCE
 
 pytestmark = [
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork"),
     # What it warns of is what is tested.
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]

@@ -67,7 +67,7 @@ def target(way: str) -> Iterator[Any]:
         with server.serve_http() as service:
             yield service.url
     assert until(lambda: not server.sessions or way == "http")
-    assert all(not session.peer.unanswered for session in server.sessions)
+    assert all(not session.connection.unanswered for session in server.sessions)
 
 
 class Interrupter:
@@ -135,7 +135,7 @@ def test_after_ctrl_c_in_a_call_the_next_one_works_or_says_why_not(way: str, rev
                     client.close()
                     client = Client(where, revision=revision, timeout=PATIENCE).connect()
                 longest = max(longest, time.monotonic() - began)
-                assert not client.session.peer._pending
+                assert not client.session.connection._pending
         finally:
             interrupter.close()
         assert until(lambda: held()[1] <= before[1] + 2), (held(), before)

@@ -234,7 +234,7 @@ def test_one_session_too_many_takes_the_place_of_the_longest_idle(server: Server
         front.headers.pop("mcp-session-id")
         front.open()
         assert [front.ask("POST", PING, mcp_session_id=each).status for each in ids] == [200, 200, 404]
-        # Another address has places of its own, until there are none for anybody.
+        # Another address has places of its own, until nobody can have one.
         front.address = "127.0.0.2"
         for _ in range(4):
             front.headers.pop("mcp-session-id")

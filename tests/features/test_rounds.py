@@ -122,7 +122,7 @@ def test_of_clients_that_vanish_between_rounds_nothing_is_left(connect: Connect)
     if connect.transport == "http":
         assert desk.server.sessions == ()
     else:
-        assert not any(session.peer.unanswered for session in desk.server.sessions)
+        assert not any(session.connection.unanswered for session in desk.server.sessions)
 
 
 @every_way

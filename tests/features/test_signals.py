@@ -11,7 +11,7 @@ import pytest
 from mcp_ref import Client, McpError, Server
 from tests.support.wire import PATIENCE
 
-pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer here")
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no such timer")
 MOMENTS = [0.0005 * moment for moment in range(1, 40, 2)]
 
 

@@ -173,7 +173,7 @@ BAD: dict[str, tuple[dict[str, str | bytes], str]] = {
     "a name that breaks the rules": ({"A_b/SKILL.md": HEAD.format("A_b")}, "must have 1 to 64"),
     "no description": ({"a/SKILL.md": "---\nname: a\n---\n"}, "description must be a text"),
     "a long description": ({"a/SKILL.md": f"---\nname: a\ndescription: {'x' * 1025}\n---\n"}, "1 to 1024"),
-    "metadata that is no text": (
+    "metadata that is not a text": (
         {"a/SKILL.md": "---\nname: a\ndescription: d\nmetadata:\n  v: 1\n---\n"}, "value of its metadata"),
     "a date": ({"a/SKILL.md": "---\nname: a\ndescription: d\nday: 2026-01-01\n---\n"}, "take day differently"),
     "no": ({"a/SKILL.md": "---\nname: a\ndescription: d\ndraft: no\n---\n"}, "take draft differently"),

@@ -3,7 +3,7 @@
 What the others do differently, and what these tests therefore expect or leave out:
 
 - The SDK for Python 2.3, as a server: it checks no audience unless told to, names no `scope` in its challenges, answers
-  `invalid_token` where there was no token, and its authorization server wants `client_id` in the form of every client
+  `invalid_token` without a token, and its authorization server wants `client_id` in the form of every client
   and ends its issuer with a slash. As a client it does not insist on PKCE in the metadata.
 - The SDK for TypeScript 1.32, as a client: it steps up by its refresh token if it has one, which cannot widen a grant.
   As a server: its authorization server ends its issuer with a slash, and sends no `iss`.

@@ -1,6 +1,6 @@
 """server/session, Stateless: each request is answered from itself alone.
 
-A list is the reply; there is no transport.
+A list is the reply; no transport is needed.
 """
 
 from __future__ import annotations

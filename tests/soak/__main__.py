@@ -8,7 +8,7 @@ and come back. At the end:
 
 - each call has ended once, in time, with its own answer or with one of the errors that `Client` documents;
 - none ran twice that was not marked as harmless, and each that was answered did run;
-- threads and descriptors are as before, and there is no traceback in any log.
+- threads and descriptors are as before, and no log has a traceback.
 
 The last line says what there was, and that nothing was wrong; otherwise what was wrong, and the exit code is 1.
 200,000 calls (`--seconds 900 --calls 200000`) take five minutes on two cores.

@@ -17,7 +17,7 @@ UNKNOWN = {"error": {"code": -32601, "message": "Method not found"}}
 
 def call(name, a=0, b=0):
     if name != "divide":
-        return {"error": {"code": -32602, "message": f"there is no tool {name}"}}
+        return {"error": {"code": -32602, "message": f"no tool is called {name}"}}
     if b == 0:
         return {"result": {"content": [{"type": "text", "text": "nothing can be divided by 0"}], "isError": True}}
     return {"result": {"content": [{"type": "text", "text": str(a // b)}], "isError": False}}

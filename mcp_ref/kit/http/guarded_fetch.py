@@ -7,7 +7,7 @@ make this machine send a request (server-side request forgery), so:
 - `Reach` allows addresses of the internet, and beside them only those of the kind that the first server itself has. It
   is asked when the connection is made, so a name that resolves differently a second time gains nothing. Through a proxy
   the address cannot be known, unless the URL has it literally;
-- there are no cookies and no headers of anybody, and a redirect is a response like any other.
+- it sends neither cookies nor anybody's headers, and a redirect is a response like any other.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Fetched(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """Which addresses a server may send us to.
+    """The addresses to which a server may send us.
 
     Attributes:
         kind: of the server's own address. A server on this machine, or in a private network, may name its neighbours.
@@ -58,14 +58,16 @@ class Reach(NamedTuple):
     anywhere: bool = False
 
     def admits(self, address: str) -> bool:
-        """Whether a connection to an address may be made."""
+        """Return whether a connection to an address may be made."""
         kind = kind_of(address)
         admitted = {"global", self.kind, "private" if self.private else "global"} - {"other"}
         return self.anywhere or kind in admitted
 
 
 def kind_of(address: str) -> Kind:
-    """What an IP address is; "other" for link-local, unspecified, multicast and reserved ones, and for other text."""
+    """Return what an IP address is; "other" for link-local, unspecified, multicast and reserved ones, and for other
+    text.
+    """
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -86,13 +88,13 @@ def kind_of(address: str) -> Kind:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the host of a URL (or of "//HOST") is this machine, by its name or by its literal address."""
+    """Return whether the host of a URL (or of "//HOST") is this machine, by its name or by its literal address."""
     host = (urlsplit(url).hostname or "").lower()
     return host == "localhost" or kind_of(host) == "loopback"
 
 
 def is_secure(url: str) -> bool:
-    """Whether a URL is https, or http on this machine, and has nothing in it that does not belong there."""
+    """Return whether a URL is https, or http on this machine, and has nothing in it that does not belong there."""
     try:
         return bool(check_url(url, url))
     except ValueError:

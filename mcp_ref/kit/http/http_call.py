@@ -6,7 +6,7 @@ server that does not read or does not answer, the pause before another attempt. 
 *How a call is cut.* A connection puts a second handle of its socket into the call's `box` as soon as it has a socket.
 Whoever takes the handle out decides: the pool of idle connections, when the response is complete, and then the
 connection is kept; or `cut`, and then the socket is shut down, so that every wait on it ends. Taking out of a `deque`
-is atomic: there is no lock, and a connection that went on to another call is never shut down for the first one.
+is atomic: it needs no lock, and a connection that went on to another call is never shut down for the first one.
 
 *A deadline is a cut by the clock.* So it bounds the whole call, however the bytes drip in, and it may move while
 somebody waits. Sockets have no time-out of their own while they are read.

@@ -122,7 +122,7 @@ class _Connection(HTTPConnection):
             self.connect()
         if not call.box:
             call.hold(self.sock)
-        # 3. A kept connection may have been closed by the server, even just now.
+        # 3. The server may have closed a kept connection, even just now.
         if self.kept and not self.is_connected:
             raise _NotWritten
         # 4. Write. Where that fails the server cannot have the whole request.
@@ -281,7 +281,7 @@ class HttpResponse:
         self._encoding, self._unpack = raw.headers.get("Content-Encoding", "identity"), unpack
 
     def read(self) -> bytes:
-        """What has come, as soon as there is something; b"" at the end.
+        """Return what has come, as soon as there is something; b"" at the end.
 
         Raises: TransportClosed (the connection broke), RequestTimeout, RemoteProtocolError (it has an encoding that was
             not asked for), and whatever cut the call.
@@ -339,7 +339,9 @@ class HttpResponse:
         return None if sock is None else str(sock.getpeername()[0])
 
     def refusal(self, doing: str, body: bytes) -> HttpStatusError:
-        """What to raise where the status refuses; names WWW-Authenticate, and a redirect that is not followed."""
+        """Return the exception to raise where the status refuses; names WWW-Authenticate, and a redirect that is not
+        followed.
+        """
         text = str(body[:1000], "utf-8", "replace")[:200]
         if 300 <= self.status < 400:
             text = f"it redirects to {_without_query(self.headers.get('Location', ''))!r}, which is not followed"
@@ -521,7 +523,8 @@ def _without_query(text: object) -> str:
 
 
 def _hide_query(record: logging.LogRecord) -> bool:
-    """What urllib3 logs while it sends for us, without the query of the URL; what it does for others is left alone.
+    """Return what urllib3 logs while it sends for us, without the query of the URL; what it does for others is left
+    alone.
 
     A head that broke off is logged with a traceback; for us it becomes an error, or a status whose head tells enough.
     """
@@ -536,7 +539,8 @@ for _name in ("urllib3.connection", "urllib3.connectionpool", "urllib3.util.retr
 
 
 def _explained(problem: BaseException, call: HttpCall, doing: str) -> tuple[McpError, BaseException | None]:
-    """What to raise for a failure: what cut the call, the deadline, or what really happened; and from which cause.
+    """Return the exception to raise for a failure: what cut the call, the deadline, or what really happened; and
+    from which cause.
 
     That is the innermost one: urllib3 and requests quote the URL in the texts of those around it, and its query may
     hold a secret.

@@ -7,7 +7,7 @@ its body, which is read when the endpoint looks at it. It calls `reply.send` onc
 as often as it likes, and `reply.end`. So its rules can be tested with a list for a reply, and it can stand under any
 front. What it leaves unanswered is answered with 500; an answer that it leaves unfinished is cut off.
 
-Nothing of MCP, and no threads. `Places` and `HttpLimits` are what every front keeps to.
+Nothing of MCP, and no threads. `Quota` and `HttpLimits` are what every front keeps to.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class HttpRequest:
 
 
 class HttpReply(Protocol):
-    """Where the answer to one request goes. Either `send` once, or `open`, any number of `write`, and `end`.
+    """The reply to one request. Call either `send` once, or `open`, any number of `write`, and `end`.
 
     Threads: one at a time, `abort` excepted; whoever shares a reply between threads has a lock of its own for it.
     """
@@ -146,7 +146,9 @@ HANG_UP = getattr(select, "POLLRDHUP", 0)
 
 
 def has_hung_up(connection: socket.socket) -> bool:
-    """Whether the other end of a connection has hung up. (One that has only ended its sending looks the same.)"""
+    """Return whether the other end of a connection has hung up. (One that has only ended its sending looks the
+    same.)
+    """
     poll = select.poll()
     try:
         poll.register(connection, select.POLLIN | HANG_UP)
@@ -191,7 +193,7 @@ class HttpLimits:
     connections_per_client: int = 1_000
 
 
-class Places:
+class Quota:
     """At most so many of something at once, in all and for each client.
 
     Args:

@@ -40,12 +40,12 @@ from mcp_ref.kit.http.http_exchange import (
     HttpLimits,
     HttpRefusal,
     HttpRequest,
-    Places,
+    Quota,
     check_field,
     has_hung_up,
     nothing_here,
 )
-from mcp_ref.kit.process.pipes import Wake
+from mcp_ref.kit.process.pipes import WakePipe
 from mcp_ref.kit.threads.deadline import Deadline, has_ended
 
 log = logging.getLogger(__name__)
@@ -192,13 +192,13 @@ class HttpServer:
         limits: HttpLimits | None = None,
     ) -> None:
         self.endpoints, self.limits = dict(endpoints), limits or HttpLimits()
-        self._places = Places("connections", self.limits.connections, self.limits.connections_per_client)
-        self.room = Places("bytes of requests", self.limits.bodies, self.limits.bodies_per_client)
+        self._places = Quota("connections", self.limits.connections, self.limits.connections_per_client)
+        self.room = Quota("bytes of requests", self.limits.bodies, self.limits.bodies_per_client)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._listening = socket.create_server((host, port), family=family, backlog=512)
         self._listening.setblocking(False)
         self.address: tuple[str, int] = self._listening.getsockname()[:2]
-        self._wake = Wake()
+        self._wake = WakePipe()
         self._connections: set[_Connection] = set()  # each use of it is one step for all threads
         self._numbers = itertools.count(1)
         # Daemon: close() joins it; a program that forgets close() must still be able to end.
@@ -455,7 +455,7 @@ class _SocketReply:
 
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Write a whole answer, with its length."""
-        told = "Content-Length" in headers or status in (204, 304)  # of what HEAD asks about; or there is no body
+        told = "Content-Length" in headers or status in (204, 304)  # of what HEAD asks about; or without a body
         more = {} if told else {"Content-Length": str(len(body))}
         self._begin(status, headers, more, b"" if self._head.method == "HEAD" else body)
         self.ended = True

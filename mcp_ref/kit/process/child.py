@@ -20,7 +20,7 @@ from functools import partial
 from itertools import chain, starmap
 from typing import Any, Literal
 
-from mcp_ref.kit.process.pipes import HAS_POLL, InputStopped, LineSplitter, Wake, chunks, milliseconds
+from mcp_ref.kit.process.pipes import HAS_POLL, InputStopped, LineSplitter, WakePipe, chunks, milliseconds
 from mcp_ref.kit.threads.deadline import Deadline
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class Child:
         env, self._withheld = environment(inherit, changes)  # and the variables of ours that it does not get
         self._heard: deque[str] = deque(maxlen=_MAX_LAST_LINES)
         self._failed = False  # whether the function for standard error has raised
-        self._stop = Wake()
+        self._stop = WakePipe()
         self._lock = threading.Lock()  # guards: _reaped, so that no signal is sent afterwards
         self._reaped = False
         # A session of its own: one signal reaches whatever it starts; Ctrl-C in our terminal does not reach it.
@@ -199,7 +199,7 @@ class Child:
         return "".join(f"\n    {line}" for line in lines)
 
     def how_it_ended(self, code: int, deadline: Deadline, *, wrote_nothing: bool) -> str:
-        """How it ended, for the user; waits for what is still on its way over standard error."""
+        """Return how it ended, for the user; waits for what is still on its way over standard error."""
         if self.thread not in (None, threading.current_thread()):
             self.thread.join(deadline.left())
         words = self.stderr_tail()

@@ -31,7 +31,7 @@ def keys_in(text: str, where: str) -> tuple[bytes, ...]:
                 f"key {number} in {where} is not 32 random bytes in base64, as `openssl rand -base64 32` makes"
             )
     if not words:
-        raise ValueError(f"there is no key in {where}; `openssl rand -base64 32` makes one")
+        raise ValueError(f"no key was found in {where}; `openssl rand -base64 32` makes one")
     return tuple(word.encode("ascii") for word in words)
 
 

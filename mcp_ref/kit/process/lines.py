@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any
 
 from mcp_ref.errors import RequestTimeout, TransportClosed
-from mcp_ref.kit.process.pipes import InputStopped, LineSplitter, LineTooLong, Room, Wake, chunks
+from mcp_ref.kit.process.pipes import InputStopped, LineSplitter, LineTooLong, WakePipe, Writable, chunks
 from mcp_ref.kit.threads.deadline import CLOSED, Deadline, has_ended, holding
 from mcp_ref.kit.threads.forks import opened_elsewhere
 
@@ -31,7 +31,7 @@ _VERDICT_TIMEOUT = 1.5  # seconds that a failed write waits for the reader to fi
 
 
 class LineTransport:
-    """What is read and written line by line. A subclass opens the descriptors, and tells what the end of reading means.
+    """A transport of lines. A subclass opens the descriptors, and says what the end of input means.
 
     Args:
         tap: is shown every line, if there is one: `note` where it passes, `deliver` when no lock is held.
@@ -44,7 +44,7 @@ class LineTransport:
     def __init__(self, tap: Any, limit: int) -> None:
         self._tap, self._limit, self._process = tap, limit, os.getpid()
         self._read_fd = self._write_fd = -1
-        self._no_reading, self._no_writing = Wake(), Wake()
+        self._no_reading, self._no_writing = WakePipe(), WakePipe()
         self._watched: dict[int, str] = {}  # descriptors whose readiness ends the connection, and what that means
         self._give_back = ExitStack()  # what is to be done when nothing is read or written any more
         self._threads: list[threading.Thread] = []
@@ -69,7 +69,7 @@ class LineTransport:
         self._give_back.close()
 
     def _skips(self, line: bytes) -> bool:
-        """Whether to skip a line that cannot be a message; else it is handed on, to be refused."""
+        """Return whether to skip a line that cannot be a message; else it is handed on, to be refused."""
         return False
 
     def _why_ended(self, found: str | None) -> str:
@@ -91,7 +91,7 @@ class LineTransport:
                     self._open()
                     self._no_reading.open()
                     self._no_writing.open()
-                    self._room = Room(self._write_fd, self._no_writing)
+                    self._room = Writable(self._write_fd, self._no_writing)
                     self._broken = None
                 if self._closed:
                     raise TransportClosed(CLOSED)

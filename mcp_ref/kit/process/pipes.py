@@ -1,7 +1,7 @@
 """Pipes: what is read from a descriptor, the lines in it, room to write, and a flag that ends the wait for either.
 
 The contract: a descriptor is never closed under a thread that uses it. Whoever reads or writes waits in `poll` for the
-descriptor and for a `Wake`, so that setting the flag ends the wait; what had come by then is still read.
+descriptor and for a `WakePipe`, so that setting the flag ends the wait; what had come by then is still read.
 Windows can neither poll a pipe nor write to one without blocking: there a read is ended by the other end alone.
 """
 
@@ -30,11 +30,11 @@ class LineTooLong(ValueError):
 
 
 def milliseconds(deadline: Deadline) -> int:
-    """What is left, as `poll` takes it: at most a day, after which its caller asks again."""
+    """Return what is left, as `poll` takes it: at most a day, after which its caller asks again."""
     return math.ceil(deadline.at_most(86400) * 1000)
 
 
-class Wake:
+class WakePipe:
     """A flag that any number of threads can wait for with `poll`, beside their descriptors.
 
     It is a pipe with a byte in it that nobody ever takes out. Closing the writing end would do as well, but not after a
@@ -73,7 +73,7 @@ class Wake:
                     os.close(fd)
 
 
-class Room:
+class Writable:
     """Tells when a descriptor takes something, so that no write to it waits without a bound.
 
     A descriptor that blocks stays so: O_NONBLOCK would belong to everybody who shares this open file, such as the
@@ -83,11 +83,11 @@ class Room:
         wake: ends every wait.
 
     Attributes:
-        blocks: whether to `wait` before each write, and not only after one for which there was no room.
+        blocks: whether to `wait` before each write, and not only after one that did not fit.
         portion: bytes that may be written then; None: as many as it takes.
     """
 
-    def __init__(self, fd: int, wake: Wake) -> None:
+    def __init__(self, fd: int, wake: WakePipe) -> None:
         self.blocks = HAS_POLL and os.get_blocking(fd)
         self.portion = select.PIPE_BUF if self.blocks else None
         if HAS_POLL:
@@ -103,7 +103,7 @@ class Room:
 
 
 def chunks(fd: int, stops: Mapping[int, str]) -> Iterator[bytes]:
-    """What comes, as it comes, until the end of the input.
+    """Yield what comes, as it comes, until the end of the input.
 
     Args:
         stops: other descriptors; once one of them is ready, what has come already is read, and nothing after it.

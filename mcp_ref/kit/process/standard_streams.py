@@ -61,7 +61,7 @@ def own_end(write_fd: int) -> int:
 
 
 def parent_end() -> int | None:
-    """A descriptor that is ready when the process that started this one has ended; None where there is none."""
+    """A descriptor that is ready when the process that started this one has ended; None on a system without one."""
     # Process 1 adopts: as a parent it says nothing about who started us. Without pidfd the input's end must do.
     if hasattr(os, "pidfd_open") and os.getppid() != 1:
         try:

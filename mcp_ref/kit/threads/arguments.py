@@ -42,7 +42,7 @@ PROTOCOL_HINTS: Final[Mapping[str, str]] = {
     "subscriptions/listen": "; there, write client.subscribe_resource(uri) and Client(on_change=...)",
     **{f"server.{name}": f'; see declare=["{name}"]' for name in ("completions", "prompts", "resources", "tools")},
 }
-"""What an error adds by the method that a revision lacks, or by the capability that a server has not declared."""
+"""What an error adds by the method that a revision lacks, or by the capability that a server did not declare."""
 
 
 def check_kind(kind: str, **given: Any) -> None:
@@ -81,7 +81,9 @@ MOVED: Final = {"AuthorizationServer": "mcp_ref.testing"}
 
 
 def moved_name(name: str) -> Any:
-    """What has moved out of `mcp_ref`, with a warning; any other name is refused, with what to write for FastMCP's."""
+    """Return what has moved out of `mcp_ref`, with a warning; any other name is refused, with what to write for
+    FastMCP's.
+    """
     if name in MOVED:
         warnings.warn(f"import {name} from {MOVED[name]}", DeprecationWarning, stacklevel=3)
         return getattr(importlib.import_module(MOVED[name]), name)
@@ -96,14 +98,3 @@ def refuse_attribute(self: Any, name: str) -> Any:
     if (instead := _CONTEXT_HINTS.get(name)) is not None:
         raise AttributeError(f"Context has no {name}; write {instead}")
     return self.__getattribute__(name)
-
-
-def with_a_line_each(module: Any, names: Iterable[str]) -> str:
-    """The docstring of a module, and below it a line for each of its public names, all of which are loaded."""
-    lines = [vars(module)["__doc__"]]
-    for name in sorted(names, key=str.lower):
-        value = getattr(module, name)
-        # Of a value, such as REVISIONS, it would be the docstring of the type.
-        own = getattr(value, "__module__", "").startswith(module.__name__)
-        lines.append(f"    {name:<24}{value.__doc__.splitlines()[0] if own else 'a value'}")
-    return "\n".join(lines)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from mcp_ref.errors import McpError, RequestTimeout
 
 _LONGEST_WAIT = 2_000_000.0
-"""Seconds that one wait may have: `poll` and sockets take no more than 24 days, and locks no infinity."""
+"""Seconds that one wait may have: `poll` and sockets take at most 24 days, and locks no infinity."""
 
 
 def check_seconds(name: str, value: object) -> None:
@@ -170,7 +170,7 @@ class Cancel:
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was called."""
+        """Return whether it was called."""
         return self._cancelled
 
     def __call__(self, reason: str | None = None) -> None:

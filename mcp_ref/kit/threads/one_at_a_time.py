@@ -36,7 +36,7 @@ class Turns:
         self._here = threading.local()  # whether this thread is having its turn
 
     def take(self, function: Callable[[], Any], given_up: Cancel, timeout: float | None) -> tuple[Any, str | None]:
-        """What a function gives, or None and one of "failed", "withdrawn" and "time-out".
+        """Return what a function gives, or None and one of "failed", "withdrawn" and "time-out".
 
         Args:
             given_up: ends the wait; it is used here when the wait ends for whatever reason.
@@ -91,7 +91,7 @@ class Turns:
 def at_once(
     function: Callable[[Thing], Any], things: Iterable[Thing], timeout: float | None
 ) -> list[tuple[Thing, Any]]:
-    """What a function gives for each of several things, or the exception that it raises.
+    """Return what a function gives for each of several things, or the exception that it raises.
 
     Each has a thread `mcp-at-once` that ends with it. Blocks: at most `timeout` seconds; what takes longer comes to a
     RequestTimeout.

@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Complaints:
-    """What one connection complains of. Threads: any; a number may then stand twice."""
+    """Logs each kind of warning of one connection once. Threads: any; a number may then stand twice."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log

@@ -211,10 +211,10 @@ class Workers:
                     self._hand_out_locked()
                 except RuntimeError:
                     self._watching = False
-                    return  # there is no other thread: this one is needed
+                    return  # it is the only thread, and needed
 
     def next_job(self, worker: Worker) -> Job | None:
-        """Called by a worker after each job: the next one, for which it may have to wait; None: there is no other."""
+        """Called by a worker after each job: the next one, for which it may have to wait; None: it may end."""
         with self._lock:
             if worker.lane is not None:
                 worker.lane.running -= 1

@@ -57,7 +57,7 @@ class SchemaMismatch(ValueError):
 
     @property
     def problem(self) -> str:
-        """What is wrong there: "must be a string, not an integer"."""
+        """Return what is wrong there: "must be a string, not an integer"."""
         return self.found[0][1]
 
     @property
@@ -81,7 +81,7 @@ def said(problem: BaseException) -> str:
 
 
 def built(make: Callable[..., Any], /, *given: Any, **members: Any) -> Any:
-    """What a user's class makes of a value; whatever it raises against that is a mismatch.
+    """Return what a user's class makes of a value; whatever it raises against that is a mismatch.
 
     Raises: SchemaMismatch: of a model of pydantic each problem in its place, else the one text.
     """
@@ -159,7 +159,7 @@ def tester(shape: Shape) -> Load:
 
 
 def loader(shape: Shape) -> Load:
-    """What checks a handler's argument, and makes of it what the handler gets."""
+    """Return what checks a handler's argument, and makes of it what the handler gets."""
     load = _Compiler(converts=True).compile(shape) or _same
 
     def read(value: Any) -> Any:
@@ -172,7 +172,7 @@ def loader(shape: Shape) -> Load:
 
 
 def _within(load: Load, problems: Callable[[Any], list[str]]) -> Load:
-    """What has also to be within bounds; its type is told first."""
+    """Return what has also to be within bounds; its type is told first."""
 
     def load_within(value: Any) -> Any:
         loaded = load(value)
@@ -207,7 +207,9 @@ def shortened(value: Any) -> str:
 
 
 def is_of_kind(kind: Kind, value: Any) -> bool:
-    """Whether a value is a scalar of a kind: 5.0 is an integer, as JSON Schema has it, and true is not a number."""
+    """Return whether a value is a scalar of a kind: 5.0 is an integer, as JSON Schema has it, and true is not a
+    number.
+    """
     if kind not in ("integer", "number"):
         return isinstance(value, PYTHON_TYPES[kind])
     whole = isinstance(value, int) or (isinstance(value, float) and (kind == "number" or value.is_integer()))
@@ -226,7 +228,7 @@ def plain_arms(shape: Shape) -> list[Shape]:
 
 
 def _may_be(shape: Shape, kind: type) -> bool:
-    """Whether a value of a kind may fit: `dict`, `list`, or `object` for scalars."""
+    """Return whether a value of a kind may fit: `dict`, `list`, or `object` for scalars."""
     return any(isinstance(arm, shapes.Anything) or _KINDS.get(type(arm), object) is kind for arm in plain_arms(shape))
 
 
@@ -456,8 +458,8 @@ class _Compiler:
         return load
 
     def _first_that_fits(self, arms: Sequence[Shape], refusal: Callable[[Any], SchemaMismatch] = _OtherKind) -> Load:
-        """What the first fitting arm makes of a value. If none fits: what they say, if any of them has seen more than
-        that it is another kind of value; or else the refusal."""
+        """Return what the first fitting arm makes of a value. If none fits: what they say, if any of them has seen
+        more than that it is another kind of value; or else the refusal."""
         loads = [self.compile(arm) or _same for arm in arms]
         if len(loads) == 1 and isinstance(arms[0], Object):
             return loads[0]

@@ -80,7 +80,7 @@ class Parameter(NamedTuple):
 
 
 class Handler(NamedTuple):
-    """What `inspect_handler()` found; immutable.
+    """The findings of `inspect_handler()`; immutable.
 
     Attributes:
         function: the handler itself.
@@ -121,7 +121,7 @@ def inspect_handler(function: Callable[..., Any], context_type: type, *, may_yie
         plain = _innermost(type(plain).__call__)
     flags = plain.__code__.co_flags if hasattr(plain, "__code__") else 0
     if flags & (_CO_COROUTINE | _CO_ASYNC_GENERATOR):
-        raise TypeError(f"{name}: a handler is a plain function, by `def`; there is no event loop for `async def`")
+        raise TypeError(f"{name}: a handler is a plain function, by `def`: no event loop runs here for an `async def`")
     if flags & _CO_GENERATOR and not may_yield:
         raise TypeError(f"{name}: a handler returns its result; it cannot yield")
 
@@ -230,7 +230,7 @@ def _documented(text: str) -> tuple[str | None, dict[str, str]]:
     summary = None if _HEADING.match(paragraph.split("\n")[0]) else " ".join(paragraph.split())
     texts: dict[str, str] = {}
     depth = name = None
-    # The lines after the heading; there are none without one.
+    # The lines after the heading, if it has one.
     section = itertools.dropwhile(lambda line: not _HEADING.match(line), text.splitlines())
     for line in itertools.islice(section, 1, None):
         indent = len(line) - len(line.lstrip())
@@ -273,7 +273,7 @@ def json_arguments(handler: Handler) -> tuple[JsonObject, Callable[[JsonObject],
 
 
 def checked_arguments(handler: Handler, schema: Validator) -> Callable[[JsonObject], dict[str, Any]]:
-    """What checks a JSON object with a schema written by hand, and makes keyword arguments of it, unconverted.
+    """Return what checks a JSON object with a schema written by hand, and makes keyword arguments of it, unconverted.
 
     A function whose only parameter is `arguments` gets them as one dict, unless the schema has a property of that name.
 
@@ -367,7 +367,9 @@ def string_arguments(handler: Handler) -> Callable[[Mapping[str, str], Any], dic
 
 
 def _string_reader(shape: Shape) -> Callable[[str], Any]:
-    """What reads a string, as JSON where a number or a boolean is wanted, and checks and converts it like any value."""
+    """Return what reads a string, as JSON where a number or a boolean is wanted, and checks and converts it like any
+    value.
+    """
     arms = [arm for arm in plain_arms(shape) if arm != shapes.Scalar("null")]
     if len(arms) != 1 or not isinstance(arms[0], shapes.Anything | shapes.Scalar | shapes.Enumeration):
         raise TypeError("it is more than one value")

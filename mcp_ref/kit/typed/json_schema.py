@@ -134,7 +134,7 @@ _LOOK_INTERVAL: Final = 2_000  # in work, some 10 ms
 
 
 class _Budget:
-    """What one check may still cost, and until when it may go on."""
+    """The work that one check may still do, and its deadline."""
 
     def __init__(self, deadline: Deadline | None) -> None:
         self._deadline = deadline
@@ -181,7 +181,7 @@ class Validator:
         self.schema, self._counting = schema, counting
 
     def problems(self, value: Any, deadline: Deadline | None = None) -> list[str]:
-        """What is wrong with a JSON value, such as "city: 5 is not of type 'string'"; empty when it fits.
+        """Return what is wrong with a JSON value, such as "city: 5 is not of type 'string'"; empty when it fits.
 
         At most `MAX_PROBLEMS`. That a value is nested too deeply to be checked, or takes too much work, is one too.
 
@@ -278,7 +278,7 @@ def _compiled(schema: Any) -> Any:
     for part in _parts(schema, dialect):
         # The library changes to its own class, which does not count references, wherever it meets `$schema`.
         part.pop("$schema", None)
-        # These follow references on their own; placed after the others they find only what has been counted.
+        # These follow references on their own; placed after the others they find only what was counted.
         for keyword in ("unevaluatedItems", "unevaluatedProperties"):
             if keyword in part:
                 part[keyword] = part.pop(keyword)

@@ -1,4 +1,4 @@
-"""JSON as text: exactly what JSON allows, on one line, and no more values than a message can need.
+"""JSON as text: exactly what JSON allows, on one line, and at most as many values as a message can need.
 
 The contract: `decode` raises ValueError for `NaN`, an infinity, a number that is too large and whatever else is not
 JSON, and RecursionError where it is nested too deeply. `check_count`, which costs a look through the text, raises

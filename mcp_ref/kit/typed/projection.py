@@ -152,7 +152,7 @@ class _Compiler(NamedTuple):
         return project
 
     def _only_one(self, blocks: Sequence[Any]) -> Any:
-        """What stands for an array in a revision that has only one."""
+        """Return what stands for an array in a revision that has only one."""
         if len(blocks) == 1:
             return blocks[0]
         if not self.replies:

@@ -110,7 +110,9 @@ class Closed(_Note):
 
 
 class Judged(_Note):
-    """What a judge holds the place to, which a peer keeps as it is: `Annotated[JsonObject, Judged(ObjectSchema)]`."""
+    """A note for judges alone, which a peer does not hold the place to: `Annotated[JsonObject,
+    Judged(ObjectSchema)]`.
+    """
 
     def __init__(self, type: Any) -> None:
         self.type = type
@@ -265,7 +267,7 @@ class Peeled(NamedTuple):
         return next((note for note in self.notes if isinstance(note, kind)), None)
 
     def is_required(self, owner: Any, key: str) -> bool:
-        """Whether a TypedDict requires this field of it."""
+        """Return whether a TypedDict requires this field of it."""
         # Under `from __future__ import annotations` `__required_keys__` counts NotRequired fields: the hint wins.
         return key in owner.__required_keys__ if self.required is None else self.required
 
@@ -285,7 +287,7 @@ def peel(hint: Any) -> Peeled:
 
 
 def is_union(hint: Any) -> bool:
-    """Whether a hint is `A | B`, `Union[A, B]` or `Optional[A]`."""
+    """Return whether a hint is `A | B`, `Union[A, B]` or `Optional[A]`."""
     return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
@@ -335,7 +337,7 @@ def _arms(hint: Any, within: range = _ALWAYS) -> Iterator[tuple[Peeled, range]]:
 
 
 def _span(peeled: Peeled, within: range = _ALWAYS) -> range:
-    """When Since and Until allow it."""
+    """Return when Since and Until allow it."""
     start, stop = within.start, within.stop
     for note in peeled.notes:
         if isinstance(note, Since):

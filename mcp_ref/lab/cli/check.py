@@ -4,7 +4,7 @@ Not here:  judging (lab/judge/check), standing between two peers (lab/judge/rela
 
 Between two peers standard output belongs to the server; findings go to standard error, or to `--report`.
 
-Exit codes are those of the command line; 3 also where `--strict` finds something; 6 where there was no message to
+Exit codes are those of the command line; 3 also where `--strict` finds something; 6 where nothing came to
 judge, a trace is cut off, or, with `--strict`, not all could be judged.
 """
 
@@ -216,7 +216,7 @@ class Report:
         self._skipped |= self._checker.skipped
         spoken, where = self._checker.spoken, f"{self._file}: " if self._several else ""
         if not spoken:
-            self.is_cut(f"{where}there was no message to judge")
+            self.is_cut(f"{where}no message came that could be judged")
         elif spoken[""]:
             unknown = f"the revision of {spoken['']} of {spoken.total()} messages is unknown; --revision can name it"
             self.unjudged.append(where + unknown)
@@ -287,14 +287,14 @@ class Report:
 
 
 def _covered(rows: list[JsonObject], revision: str) -> dict[str, int]:
-    """How many sentences a revision has, and of how many the client, and the server, was asked."""
+    """Return how many sentences a revision has, and of how many the client, and the server, was asked."""
     mine = [row for row in rows if row["sentence"].startswith(revision)]
     asked: dict[str, int] = {role: len({row["sentence"] for row in mine if row[role]}) for role in OTHER}
     return {"sentences": len({row["sentence"] for row in mine})} | asked
 
 
 def _same(finding: JsonObject) -> tuple[Any, ...]:
-    """What equal findings have in common; numbers, such as ids, do not make another fault of it."""
+    """Return what equal findings have in common; numbers, such as ids, do not make another fault of it."""
     expected = re.sub(r"\d+", "", finding["expected"])
     return expected, finding["rule"], finding["blame"] or "the checker", tuple(finding["ids"])
 

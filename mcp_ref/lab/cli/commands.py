@@ -47,7 +47,7 @@ _WAITING: Final = "waiting for changes; Ctrl-C ends it"
 
 
 class Exit(IntEnum):
-    """What a command says by its exit code."""
+    """The exit codes of a command."""
 
     OK, TOOL_FAILED, USAGE, PROTOCOL, CONNECTION, REFUSED, UNJUDGED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 
@@ -91,7 +91,7 @@ def request(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
 
 
 def _declared(client: Client, feature: str) -> bool:
-    """Whether there is anything to list; if not, that is said, and the list is empty."""
+    """Return whether there is anything to list; if not, that is said, and the list is empty."""
     if feature in client.server_capabilities:
         return True
     render.note(f"the server has no {feature}")
@@ -149,7 +149,9 @@ def task(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
 
 
 def arguments_of(words: Iterable[str], schema: JsonObject) -> JsonObject:
-    """What `key=value` words stand for: JSON, unless it is not, or the parameter takes the text and not the JSON."""
+    """Return what `key=value` words stand for: JSON, unless it is not, or the parameter takes the text and not the
+    JSON.
+    """
     arguments: JsonObject = {}
     parts = {key: schema[key] for key in ("$schema", "$defs", "definitions") if key in schema}
     for name, text in map(pair, words):
@@ -350,7 +352,7 @@ def _configured(path: str, name: str | None) -> Command | Url:
 
 
 def _authorization(args: argparse.Namespace) -> Any:
-    """What `--token-env` and `--login` stand for."""
+    """Return what `--token-env` and `--login` stand for."""
     if args.token_env:
         if not (token := os.environ.get(args.token_env)):
             raise UsageError(f"--token-env: the environment has no {args.token_env}")
@@ -465,7 +467,7 @@ def _loaded(path: Path) -> Any:
     """The module of a Python file, which may import its neighbours, as if it were run."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise UsageError(f"{path} is not a Python file" if path.exists() else f"there is no file {path}")
+        raise UsageError(f"{path} is not a Python file" if path.exists() else f"no such file: {path}")
     sys.path.insert(0, str(path.resolve().parent))
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module

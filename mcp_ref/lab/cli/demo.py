@@ -105,7 +105,7 @@ def build_server() -> Server:
     def cancel_booking(number: int) -> str:
         """Take a booking back."""
         if not 1 <= number <= len(bookings):
-            raise ToolError(f"There is no booking {number}.")
+            raise ToolError(f"Nobody has booked under {number}.")
         bookings.pop(number - 1)
         server.resource_updated(_BOOKINGS)
         return f"Booking {number} is taken back."

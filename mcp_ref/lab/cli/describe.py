@@ -36,7 +36,7 @@ def method_table() -> Iterator[str]:
 
 
 def mark(name: str, revision: Revision) -> str:
-    """Whether a revision has the method.
+    """Return whether a revision has the method.
 
     Returns: "yes"; "result": it stands in the result of another request; "extension": only an extension has it; or "-".
     """

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def _traffic(program: str, revision: str, timeout: float) -> list[Any]:
-    """What a program, or without a name the demo, says and hears when it is to speak a revision.
+    """Return what a program, or without a name the demo, says and hears when it is to speak a revision.
 
     Raises: UsageError, TransportClosed, RequestTimeout: there is nothing to compare.
     """

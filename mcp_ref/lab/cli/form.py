@@ -36,7 +36,7 @@ class Form:
         self._given, self._asking, self._read = given, asking, read
 
     def __call__(self, message: str, schema: JsonObject, ctx: ClientContext) -> ElicitResult:
-        """What the user answers to the server that `ctx` names. Blocks until a line was read for each field."""
+        """Return what the user answers to the server that `ctx` names. Blocks until a line was read for each field."""
         # MUST: make clear which server asks (client/elicitation#user-interaction-model)
         render.note(f"{ctx.server_info.get('name', 'the server')} asks: {message}")
         required = schema.get("required", [])
@@ -57,7 +57,7 @@ class Form:
         """The content with another value for one field, or without it if the text is empty; a mistake is shown."""
         field = schema.get("properties", {}).get(name)
         if field is None or (not text and name in schema.get("required", [])):
-            render.note(f"{escaped(name)} must have a value" if field else f"there is no field {escaped(name)}")
+            render.note(f"{escaped(name)} must have a value" if field else f"the form has no field {escaped(name)}")
             return content
         value = Form({name: text}, asking=False)._value(name, field, False)
         problem = None if value is None else content_problem({"properties": {name: field}}, {name: value})

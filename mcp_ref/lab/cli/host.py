@@ -26,7 +26,7 @@ from typing import Any, Final
 from mcp_ref.errors import McpError
 from mcp_ref.host.consent import Answer, Consent, ConsentRefused, Question, Rule
 from mcp_ref.host.host import Host, Listed
-from mcp_ref.kit.process.pipes import HAS_POLL, LineSplitter, Wake
+from mcp_ref.kit.process.pipes import HAS_POLL, LineSplitter, WakePipe
 from mcp_ref.kit.process.standard_streams import escaped
 from mcp_ref.kit.threads.deadline import Cancel
 from mcp_ref.lab.cli import render
@@ -73,7 +73,7 @@ class Terminal:
         self._early: deque[str] = deque()
         self._lines = LineSplitter(_MAX_TYPED, cut=True)
         self._ended = False
-        self._stop = Wake()
+        self._stop = WakePipe()
         self._stop.open()
         # Daemon: on Windows nothing ends its read but the input's end.
         self._thread = threading.Thread(target=self._run, name="mcp-host-input", daemon=True)
@@ -158,7 +158,7 @@ class Terminal:
 
 
 def _read() -> bytes:
-    """What the terminal has; nothing: the input has ended."""
+    """Return what the terminal has; nothing: the input has ended."""
     try:
         return os.read(0, 65536)
     except OSError:

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> Exit:
     if args.number is None and (args.check or args.watch or args.hint or args.solution):
         raise UsageError("which exercise? As in: mcp-ref learn 1 --check")
     if args.number is not None and args.number not in numbers:
-        raise UsageError(f"there is no exercise {args.number}; there are {numbers[0]} to {numbers[-1]}")
+        raise UsageError(f"no exercise has the number {args.number}; there are {numbers[0]} to {numbers[-1]}")
     progress = _progress()
     if args.number is None:
         render.put(_listed(numbers, progress))
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def _progress() -> dict[str, Any]:
-    """What was done here: for each number whether it is `solved`, and how many `hints` were given."""
+    """Return what was done here: for each number whether it is `solved`, and how many `hints` were given."""
     try:
         found = read_private(Path(PROGRESS), _MAX_PROGRESS, open_plain)
     except (OSError, ValueError) as problem:
@@ -209,7 +209,7 @@ def _told(verdict: Any) -> Iterator[str]:
 
 
 def _drawn(verdict: Any) -> Iterator[str]:
-    """What happened at the end, as a sequence diagram."""
+    """Return what happened at the end, as a sequence diagram."""
     # As one connection: how often the program was started is not what matters here.
     events = [event._replace(conn=1) for event in verdict.events]
     arrows = steps(events, wrong={verdict.at, *(finding.seq for finding in verdict.findings)})

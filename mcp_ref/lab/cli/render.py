@@ -25,7 +25,7 @@ _KEPT: Final = "\n\t"
 
 
 def entries(rows: Iterable[Anyone], *, key: str = "name") -> Iterator[str]:
-    """What a list holds: each entry, what it says of itself, and its parameters with their types."""
+    """Yield what a list holds: each entry, what it says of itself, and its parameters with their types."""
     for row in rows:
         title = row.get("title") or (row.get("name") if key != "name" else None)
         yield f"{row[key]}{f'  ({title})' if title else ''}"
@@ -57,7 +57,7 @@ def _wrapped(text: str, indent: str, further: str | None = None) -> Iterator[str
 
 
 def properties_of(schema: Anyone) -> Anyone:
-    """What a schema says of the members of an object; nothing where a server has written something else."""
+    """Return what a schema says of the members of an object; nothing where a server has written something else."""
     found = schema.get("properties")
     return found if isinstance(found, Mapping) else {}
 
@@ -80,7 +80,7 @@ def kind_of(schema: Any, levels: int = 5) -> str:
 
 
 def facts(about: Anyone) -> Iterator[str]:
-    """Who a server is, and what it can do."""
+    """Return who a server is, and what it can do."""
     who = about["serverInfo"]
     yield f"{who.get('name', 'a server without a name')} {who.get('version', '')}".rstrip()
     for member in ("title", "description", "websiteUrl"):
@@ -166,7 +166,7 @@ def _blocks(blocks: Iterable[Anyone]) -> Iterator[str]:
 
 
 def alike(word: str, known: Iterable[str]) -> str:
-    """What an error about an unknown name adds: the known name that is most like it, if there is one."""
+    """Return what an error about an unknown name adds: the known name that is most like it, if there is one."""
     from difflib import get_close_matches
 
     return "".join(f"; did you mean {each}?" for each in get_close_matches(word, known, 1))

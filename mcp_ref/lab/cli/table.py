@@ -51,7 +51,7 @@ class Argument(NamedTuple):
 
 
 def word(name: str, help: str, **more: Any) -> Argument:
-    """What stands in its place without a name: `word("uri", ...)`."""
+    """Return what stands in its place without a name: `word("uri", ...)`."""
     return Argument((name,), {"help": help, **more})
 
 
@@ -328,7 +328,7 @@ _EPILOG: Final = "A server comes after --: the command that starts it, or its UR
 
 
 def _help() -> str:
-    """What `mcp-ref --help` lists: each command, and an example of it."""
+    """Return what `mcp-ref --help` lists: each command, and an example of it."""
     lines = ["The Model Context Protocol, to be seen and used."]
     for use, rows in GROUPS.items():
         lines += ["", f"{use}:"]
@@ -338,7 +338,7 @@ def _help() -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What parses the words before `--`; `run` of what it gives is the function that does the command."""
+    """Return what parses the words before `--`; `run` of what it gives is the function that does the command."""
     plain = argparse.RawDescriptionHelpFormatter
     usage = "mcp-ref [-h] [--version] COMMAND ..."
     top = argparse.ArgumentParser("mcp-ref", usage, _help(), _EPILOG, formatter_class=plain)

@@ -85,11 +85,11 @@ class Checker:
 
     @property
     def applied(self) -> Counter[tuple[str, str, Role]]:
-        """How often each rule was asked: by its name, a sentence in the revision spoken, and who has sent it."""
+        """Return how often each rule was asked: by its name, a sentence in the revision spoken, and who has sent it."""
         return self._rules.applied
 
     def feed(self, event: TraceEvent) -> list[Finding]:
-        """What is wrong with the event; or, by what it shows, with an earlier one."""
+        """Return what is wrong with the event; or, by what it shows, with an earlier one."""
         found = self._rules.findings = []
         if event.direction == "stderr":
             return found
@@ -113,7 +113,7 @@ class Checker:
         return found
 
     def end(self) -> list[Finding]:
-        """What is wrong with connections, once the last event has come."""
+        """Return what is wrong with connections, once the last event has come."""
         found = self._rules.findings = []
         self._rules.end()
         for link in dict.fromkeys(self._links.values()):
@@ -199,7 +199,7 @@ class Checker:
             self._take_message(link, sender, each, event, exchange)
 
     def _take_more(self, link: Link, sender: Role, exchange: Exchange, event: TraceEvent, facts: JsonObject) -> None:
-        """What comes after the request: the reply, an event of it, its end."""
+        """Return what comes after the request: the reply, an event of it, its end."""
         again = link.event_ids.get(str(facts.get("eventId")))
         self._take_reply(link, sender, exchange, event, facts)
         if again is not None and again[1] == event.message and exchange.header("last-event-id") is not None:
@@ -353,7 +353,7 @@ class Checker:
             self._text_is_over(link, sender)
 
     def _text_is_over(self, link: Link, sender: Role) -> None:
-        """What could have been the beginning of a message was not."""
+        """Return what could have been the beginning of a message was not."""
         waiting, link.text[sender] = link.text[sender], []
         for event in waiting:
             self._judge_text(link, sender, event)
@@ -472,7 +472,7 @@ def _stateless(*named: Any) -> Revision:
 
 
 def _is_framed(message: JsonObject) -> bool:
-    """Whether a message has the frame that it must have: a quick look, for nearly all have."""
+    """Return whether a message has the frame that it must have: a quick look, for nearly all have."""
     try:
         return kind_of(message) != "request" or not message["method"].startswith("notifications/")
     except (Refusal, RemoteProtocolError):
@@ -480,7 +480,9 @@ def _is_framed(message: JsonObject) -> bool:
 
 
 def _is_of_the_other_era(link: Link, said: Said, request: Said) -> bool:
-    """Whether a server that was asked in the stateless era may know nothing of it: it has not shown to be of it yet."""
+    """Return whether a server that was asked in the stateless era may know nothing of it: it has not shown to be of
+    it yet.
+    """
     if not request.stateless or said.sender == "client" or link.shared.spoke:
         return False
     proves = said.result.keys() & {"resultType", "supportedVersions"} or session.is_modern_error(said)
@@ -488,7 +490,7 @@ def _is_of_the_other_era(link: Link, said: Said, request: Said) -> bool:
 
 
 def _undeclared(link: Link, said: Said, role: Role) -> str | None:
-    """The capability that this side needs for a message, and has not declared."""
+    """The capability that this side needs for a message, and did not declare."""
     needs = _needed(said.method, "" if said.revision is None else said.revision.name, role)
     declared = None if needs is None else link.declared(role, said)
     if needs is None or declared is None or declares(declared, needs.partition(".")[2]):

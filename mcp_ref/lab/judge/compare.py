@@ -68,7 +68,7 @@ class Change(NamedTuple):
 def compare(old: str | Revision, new: str | Revision) -> list[Change]:
     """Everything in which one revision differs from another, part by part.
 
-    Raises: ValueError: there is no such revision; it names those that there are.
+    Raises: ValueError: no such revision; it names those that exist.
     """
     before, after = find_revision(old), find_revision(new)
     changes = []
@@ -94,7 +94,7 @@ def explained(change: Change) -> Change:
 
 
 def _methods(revision: Revision) -> dict[str, str]:
-    """How each method is sent, and what it needs."""
+    """Return how each method is sent, and what it needs."""
     found = {}
     for name in METHODS:
         row = method_row(name, revision)
@@ -214,7 +214,7 @@ def _headers(revision: Revision) -> dict[str, str]:
 
 
 def _deprecated(revision: Revision) -> dict[str, str]:
-    """What the revision calls deprecated, with what to do instead."""
+    """Return what the revision calls deprecated, with what to do instead."""
     rows = FEATURES.items()
     return {name: row.instead for name, row in rows if REVISIONS[row.since].order <= revision.order}
 

@@ -113,13 +113,13 @@ _IN_ERRORS: Final[dict[Any, _Sentences]] = {
 
 
 def explain_params(method: str, params: Any) -> Iterator[str]:
-    """What the parameters of a request or a notification say."""
+    """Yield what the parameters of a request or a notification say."""
     yield from say(_IN_PARAMS.get(method, _IN_OTHER_PARAMS), params)
     yield from say(_IN_ALL_PARAMS, params)
 
 
 def explain_result(method: str | None, result: Any, params: Any) -> Iterator[str]:
-    """What a result says; `method` and `params` of the request that it answers, None where they are not known."""
+    """Yield what a result says; `method` and `params` of the request that it answers, None where they are not known."""
     if not isinstance(result, dict):
         return
     if method == "initialize" and (asked := as_object(params).get("protocolVersion")) != result.get("protocolVersion"):
@@ -129,7 +129,7 @@ def explain_result(method: str | None, result: Any, params: Any) -> Iterator[str
 
 
 def error_meaning(code: Any, method: str | None = None) -> str:
-    """What an error code means as the answer to a method, whatever the message beside it says."""
+    """Return what an error code means as the answer to a method, whatever the message beside it says."""
     if type(code) is not int:
         return "an error needs an integer code"
     if code == -1 and method == "sampling/createMessage":
@@ -142,7 +142,7 @@ def error_meaning(code: Any, method: str | None = None) -> str:
 
 
 def explain_error(error: Any, method: str | None) -> Iterator[str]:
-    """What an error says: its code, its message, and the data of the codes that have data of their own."""
+    """Yield what an error says: its code, its message, and the data of the codes that have data of their own."""
     code = as_object(error).get("code")
     yield f"{quoted(code)}, {error_meaning(code, method)}; it says {quoted(as_object(error).get('message'))}"
     yield from say(_IN_ERRORS.get(code, ()) if type(code) is int else (), error)
@@ -159,8 +159,8 @@ _STATUSES: Final = {
     400: "the request is wrong as it was sent: its body, or its headers",
     401: "the client has to authorize first",
     403: "not allowed: the Host, the Origin or the credentials are refused",
-    404: "there is no such path, method or session; if the session has ended, the client opens another one",
-    405: "not offered; to a GET: there is no event stream",
+    404: "no such path, method or session; if the session has ended, the client opens another one",
+    405: "not offered; to a GET: the server has no event stream",
     406: "the client does not accept the content types that are answered here",
     413: "the body is too long",
     415: "the body is of another type than JSON",
@@ -249,7 +249,7 @@ def explain_exchange(http: JsonObject, about: str | None) -> tuple[str, list[str
 
 
 def explain_end(end: JsonObject) -> str:
-    """What is said of how a process ends."""
+    """Return what is said of how a process ends."""
     return next(say(_IN_ENDS, end), "the process ends")
 
 
@@ -308,7 +308,7 @@ def quoted(value: Any) -> str:
 
 
 def changes(wanted: Any) -> list[str]:
-    """What the filter of a subscription names."""
+    """Return what the filter of a subscription names."""
     wanted = as_object(wanted)
     lists = [name for name in ("tools", "prompts", "resources") if wanted.get(f"{name}ListChanged") is True]
     uris = wanted.get("resourceSubscriptions")

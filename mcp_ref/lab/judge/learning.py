@@ -68,7 +68,7 @@ def from_request(link: Link, said: Said) -> None:
 
 
 def _capabilities(body: JsonObject) -> JsonObject | None:
-    """What a side declares. None: it does not say, which is a fault by itself, and nothing follows from it."""
+    """Return what a side declares. None: it does not say, which is a fault by itself, and nothing follows from it."""
     declared = body.get("capabilities")
     return declared if isinstance(declared, dict) else None
 
@@ -182,7 +182,7 @@ def from_result(link: Link, said: Said, request: Said) -> None:
 
 
 def _learn_task(link: Link, said: Said, state: JsonObject) -> None:
-    """What the receiver of a task says of it, in an answer or unasked."""
+    """Return what the receiver of a task says of it, in an answer or unasked."""
     name, status, request = state.get("taskId"), state.get("status"), said.request
     if said.faults or not isinstance(name, str) or not isinstance(status, str):
         return
@@ -202,7 +202,7 @@ def _learn_task(link: Link, said: Said, state: JsonObject) -> None:
 
 
 def from_reply(link: Link, exchange: Exchange) -> None:
-    """What the head of a reply says of the session, and of what it replies to."""
+    """Return what the head of a reply says of the session, and of what it replies to."""
     status, sent = exchange.status or 0, exchange.header("mcp-session-id")
     given = exchange.answers.get("mcp-session-id")
     if exchange.body is not None and exchange.body.method == "initialize" and status == 200:

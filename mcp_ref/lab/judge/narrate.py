@@ -94,7 +94,7 @@ class Told:
 
 @dataclass
 class Repeated:
-    """What messages of the stateless era repeat, as it was told last: it belongs to no connection.
+    """The members that messages of the stateless era repeat, as they were last told; they belong to no connection.
 
     questions: what a result has asked, with the request that it answered; by `requestState`, or what else tells them.
     """
@@ -106,7 +106,7 @@ class Repeated:
 
 
 class Talk(Requests):
-    """What is known of one connection, whose request ids are its own: who records, what is spoken, what is open."""
+    """The state of one connection, whose request ids are its own: who records, which revision, what is open."""
 
     def __init__(self, viewpoint: Role, number: int, repeated: Repeated) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ class Talk(Requests):
         return told
 
     def _about(self, sender: Role, method: str, kind: str) -> Iterator[str]:
-        """What the method's row says of it, and what this message does against its row."""
+        """Yield what the method's row says of it, and what this message does against its row."""
         revision = None if self.revision is None else REVISIONS[self.revision]
         row = method_row(method, revision)
         if row is None:
@@ -169,7 +169,7 @@ class Talk(Requests):
             yield _FALLS_BACK if method == "initialize" else f"does not exist in revision {self.revision}"
 
     def _refers(self, said: Said) -> Iterator[str]:
-        """What a notification is about, as far as that was seen."""
+        """Yield what a notification is about, as far as that was seen."""
         method, params, of_server = said.method, said.params, said.sender == "server"
         because = f", because {quoted(params['reason'])}" if "reason" in params else ""
         if method == "notifications/progress":
@@ -199,7 +199,7 @@ class Talk(Requests):
         return asked if asked is not None and asked.method == _LISTEN else None
 
     def _tagged(self, method: str, params: JsonObject, name: Any) -> Iterator[str]:
-        """Which subscription a notification travels on (2026-07-28/basic/patterns/subscriptions)."""
+        """Return which subscription a notification travels on (2026-07-28/basic/patterns/subscriptions)."""
         asked = self._listening(name)
         if asked is None:
             yield f"tagged with the subscription {quoted(name)}, which is not open"
@@ -244,7 +244,7 @@ class Talk(Requests):
     # -- what each message of the stateless era repeats (2026-07-28/basic/index#_meta)
 
     def _envelope(self, request_id: Any, meta: JsonObject) -> Iterator[str]:
-        """What a request says of itself in `_meta`: in full, or that it is the same again."""
+        """Yield what a request says of itself in `_meta`: in full, or that it is the same again."""
         keys = {PROTOCOL_VERSION: "version", CLIENT_INFO: "client", CLIENT_CAPABILITIES: "can"}
         said = {name: meta[key] for key, name in keys.items() if key in meta}
         if not said.keys() & {"version", "can"}:
@@ -275,7 +275,7 @@ class Talk(Requests):
     # -- calls of several rounds (2026-07-28/basic/patterns/mrtr)
 
     def _questions(self, asked: Said | None, result: JsonObject) -> Iterator[str]:
-        """What a result wants to know before it can be complete."""
+        """Yield what a result wants to know before it can be complete."""
         if result.get("resultType") != "input_required":
             return
         requests = as_object(result.get("inputRequests"))
@@ -293,7 +293,7 @@ class Talk(Requests):
             self.repeated.questions[place] = (asked, requests)
 
     def _round(self, asked: Said) -> Iterator[str]:
-        """Which round of which call a request is, and what it answers."""
+        """Return which round of which call a request is, and what it answers."""
         params = asked.params
         if "inputResponses" not in params and "requestState" not in params:
             return
@@ -329,7 +329,7 @@ def _name(asked: Said) -> str:
 
 
 def _place(asked: Said, state: Any, keys: JsonObject) -> str:
-    """What the questions of a result, and the answers to them, have in common."""
+    """Return what the questions of a result, and the answers to them, have in common."""
     if isinstance(state, str):
         return state
     return f"{asked.method} {asked.params.get('name', asked.params.get('uri'))} {sorted(map(str, keys))}"
@@ -384,7 +384,9 @@ class Narrator:
         return self._layout(event.seq, who, told, event.message if who != "stderr" else None)
 
     def told(self, event: TraceEvent) -> tuple[str, Told]:
-        """Who sent it, "client", "server" or "stderr" of the server, and the event in words, without a layout."""
+        """Return who sent it, "client", "server" or "stderr" of the server, and the event in words, without a
+        layout.
+        """
         if event.direction == "stderr":
             return "stderr", Told(str(event.message))
         talk = self._talk(event)

@@ -331,7 +331,7 @@ class _Passing:
                 return
 
     def _hung_up(self) -> bool:
-        """Whether the client is gone, which is noted: in the stateless era that is a message."""
+        """Return whether the client is gone, which is noted: in the stateless era that is a message."""
         gone = self._request.gone()
         with suppress(Refusal, RecursionError):
             if gone:

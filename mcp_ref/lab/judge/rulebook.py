@@ -107,7 +107,7 @@ def _request_of(what: Any, seq: int) -> str:
 
 
 class Sentence(NamedTuple):
-    """What a rule stands for in one revision."""
+    """The sentence for which a rule stands in one revision."""
 
     level: str
     ids: tuple[str, ...]
@@ -115,7 +115,7 @@ class Sentence(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What is judged: an event, who sent it, in which revision, and the method that it is about."""
+    """The thing that is judged: an event, its sender, the revision, and the method that it is about."""
 
     event: TraceEvent
     sender: Role
@@ -208,7 +208,7 @@ class Rulebook:
 
     @property
     def applied(self) -> Counter[tuple[str, str, Role]]:
-        """How often each rule was asked: by its name, a sentence in the revision spoken, and who has sent it."""
+        """Return how often each rule was asked: by its name, a sentence in the revision spoken, and who has sent it."""
         counts: Counter[tuple[str, str, Role]] = Counter()
         for (asked, method, sender, spoken, by_http), times in self._times.items():
             # What is a message in a frame has passed these, by a quick look.
@@ -236,7 +236,8 @@ def rules_for(kind: Kind, method: str, sender: Role, revision: str, http: bool) 
 
 @cache
 def sentences() -> JsonObject:
-    """What the notes say: rules with their sentences, by name; made by `python -m tests.lab.judge.rules --write`.
+    """Return what the notes say: rules with their sentences, by name; made by `python -m tests.lab.judge.rules
+    --write`.
 
     A revision that nobody has read yet, which stands in "unread" with the one before, says what that says.
     """
@@ -252,7 +253,7 @@ def sentences() -> JsonObject:
 
 @lru_cache(maxsize=10_000)
 def sentence_of(name: str, revision: str, method: str, http: bool) -> Sentence | None:
-    """What a rule stands for; None if the revision does not say it, or not of such a message."""
+    """Return what a rule stands for; None if the revision does not say it, or not of such a message."""
     levels, ids, says = set(), [], ""
     for row in sentences()["rules"].get(name, ()):
         if method in row.get("methods", (method,)) and row.get("over") != ("stdio" if http else "http"):
@@ -266,7 +267,7 @@ def sentence_of(name: str, revision: str, method: str, http: bool) -> Sentence |
 
 @cache
 def _is_everywhere(name: str) -> bool:
-    """Whether all revisions have a rule."""
+    """Return whether all revisions have a rule."""
     here = {each.partition("/")[0] for row in sentences()["rules"].get(name, ()) for each in row["ids"]}
     return here >= set(REVISIONS)
 

@@ -46,7 +46,7 @@ def _hash(text: str) -> str:
 
 
 def data(events: Sequence[TraceEvent], findings: Iterable[Finding], name: str) -> JsonObject:
-    """What the page shows: rows, and what is said of members, each once."""
+    """Return what the page shows: rows, and what is said of members, each once."""
     narrator, found = Narrator(), dict[int, list[JsonObject]]()
     arrows = steps(events, http=True)
     drawn = {step.event.seq: step for step in arrows}

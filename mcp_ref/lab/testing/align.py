@@ -46,7 +46,7 @@ def align(old: list[Turn], new: list[Turn]) -> list[Change]:
 
 
 def _paired(old: Named, new: Named) -> Iterator[tuple[str, Any, Any]]:
-    """What has the same name in both, in order, and what one of them has alone."""
+    """Yield what has the same name in both, in order, and what one of them has alone."""
     names = [name for name, _ in old], [name for name, _ in new]
     for kind, start, end, first, last in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
         if kind == "equal":
@@ -84,7 +84,7 @@ def _calls(turns: list[Turn]) -> Named:
 
 
 def _differences(was: Any, now: Any) -> Iterator[tuple[str, str, str]]:
-    """Where two messages differ: the members, and both texts; an empty one for what is missing."""
+    """Return where two messages differ: the members, and both texts; an empty one for what is missing."""
     for path, *values in differences(was, now, ""):
         if path.endswith(_MADE_UP) and MISSING not in values:
             continue

@@ -86,7 +86,7 @@ class KnownClient(NamedTuple):
 
 @dataclass(eq=False)
 class Consent:
-    """What a user has allowed a client. All tokens that come from it are revoked together."""
+    """The permission that a user gave a client. All tokens that come from it are revoked together."""
 
     client: str
     subject: str
@@ -407,7 +407,7 @@ class AuthorizationServer:
         _send_json(reply, {**told, "refresh_token": refresh, "scope": " ".join(scopes)})
 
     def _redeem_locked(self, form: Mapping[str, str], client: KnownClient, now: float) -> Granted:
-        """What a code stands for, and its scopes. It counts once."""
+        """Return what a code stands for, and its scopes. It counts once."""
         asked = self._codes.get(_hash(form.get("code", "")))
         if asked is None or asked.grant is None:
             raise _not_valid()
@@ -428,7 +428,7 @@ class AuthorizationServer:
         return asked.grant, asked.grant.scopes
 
     def _refresh_locked(self, form: Mapping[str, str], client: KnownClient, now: float) -> Granted:
-        """What a refresh token stands for, and the scopes that are asked for. It counts once."""
+        """Return what a refresh token stands for, and the scopes that are asked for. It counts once."""
         held = self._tokens.get(_hash(form.get("refresh_token", "")))
         if held is None or not held.refreshes or held.grant.client != client.id or held.until <= now:
             raise _not_valid()
@@ -587,7 +587,9 @@ def _client_of(document: Mapping[str, Any], client_id: str, method: Any) -> Know
 
 
 def _same_place(registered: str, asked: str) -> bool:
-    """Whether a redirect URI equals the registered one as text; on this machine the port may differ (RFC 8252)."""
+    """Return whether a redirect URI equals the registered one as text; on this machine the port may differ (RFC
+    8252).
+    """
     if registered == asked:
         return True
     one, other = urlsplit(registered), urlsplit(asked) if is_secure(asked) else urlsplit("")

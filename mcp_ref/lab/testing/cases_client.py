@@ -19,7 +19,7 @@ from mcp_ref.wire.messages import JsonObject
 
 @dataclass
 class Outcome:
-    """What a client did in one case.
+    """The outcome of one case for a client.
 
     Attributes:
         said: its messages, in order. headers: of the HTTP request of each, {} over stdio.

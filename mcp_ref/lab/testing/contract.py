@@ -64,7 +64,8 @@ class NoContract(ValueError):
 
 
 def contract_of(client: Client) -> JsonObject:
-    """What the server of a connected client promises: its lists, all pages, capabilities, instructions and revisions.
+    """Return what the server of a connected client promises: its lists, all pages, capabilities, instructions and
+    revisions.
 
     Returns: an object for `write_contract`, without `_meta`, cache hints and the server's version.
 
@@ -96,7 +97,8 @@ def contract_of(client: Client) -> JsonObject:
 
 
 def contract_diff(old: JsonObject, new: JsonObject) -> list[Change]:
-    """What a client of the old contract meets with the new one: breaking changes first, then looks, then harmless ones.
+    """Return what a client of the old contract meets with the new one: breaking changes first, then looks, then
+    harmless ones.
 
     Raises: NoContract where one of the two is not a contract of this version.
     """

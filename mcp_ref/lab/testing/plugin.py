@@ -146,7 +146,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def _findings(item: pytest.Item) -> list[str]:
-    """What the checker has found in a test until now, in words; what the ini file allowed is noted."""
+    """Return what the checker has found in a test until now, in words; what the ini file allowed is noted."""
     found = item.stash[_TRAFFIC].findings
     item.config.stash.setdefault(_ALLOWED, set()).update(item.stash[_TRAFFIC].allowed)
     if not found or not _marked(item).get("judge", True):
@@ -225,7 +225,7 @@ def mcp_server(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def mcp_answers() -> Answers:
-    """What the client answers to the server's questions; with it the client declares that it can be asked."""
+    """Return what the client answers to the server's questions; with it the client declares that it can be asked."""
     from mcp_ref.lab.testing.verdict import Answers
 
     return Answers()
@@ -233,7 +233,7 @@ def mcp_answers() -> Answers:
 
 @pytest.fixture
 def mcp_traffic(request: pytest.FixtureRequest) -> Iterator[Traffic]:
-    """What is said in this test: `events`, `findings`, `narrate()`, `allow(rule)`."""
+    """Yield what is said in this test: `events`, `findings`, `narrate()`, `allow(rule)`."""
     from mcp_ref.lab.testing.verdict import Traffic
 
     allow = [*_marked(request.node).get("allow", ()), *request.config.getini("mcp_allow")]

@@ -62,7 +62,7 @@ class Case(NamedTuple):
     wrong: Sequence[str] = ()
 
     def about(self, word: str) -> bool:
-        """Whether a word means it: its name, its group, a page or a sentence."""
+        """Return whether a word means it: its name, its group, a page or a sentence."""
         ids = [id for _, *ids in self.sentences.values() for id in ids]
         pages = [page for id in ids for page in (id, id.partition("#")[0], id.partition("#")[0].partition("/")[2])]
         return word in (self.name, self.name.partition("/")[0], *pages)
@@ -84,7 +84,9 @@ def cases(role: str, over: str = "", only: Sequence[str] = ()) -> list[Case]:
 
 
 def row_of_case(case: Case, revision: str, attempt: Callable[[Case, str], None]) -> Row:
-    """What comes of a case that is tried: Unmet and NotApplicable say it, anything else is a fault of the case."""
+    """Return what comes of a case that is tried: Unmet and NotApplicable say it, anything else is a fault of the
+    case.
+    """
     began, (level, *ids) = time.monotonic(), case.sentences[revision]
     verdict: Any
     # What is shown by silence is asked twice: the machine may have been busy.
@@ -136,7 +138,7 @@ class Probe:
         return Talk(self.target, revision, self._recorder, self.options)
 
     def find(self, wanted: Sequence[str] = ()) -> list[str]:
-        """Which revisions it speaks: of each era the newest, or which of those that are wanted.
+        """Return which revisions it speaks: of each era the newest, or which of those that are wanted.
 
         Raises: TransportClosed: none, and why.
         """
@@ -359,7 +361,9 @@ _UNMET: Final = {
 
 
 def declares(capabilities: JsonObject, name: str) -> bool:
-    """Whether capabilities have a name, such as "resources.subscribe"; with "!" before it, whether they lack it."""
+    """Return whether capabilities have a name, such as "resources.subscribe"; with "!" before it, whether they lack
+    it.
+    """
     value: Any = capabilities
     for part in name.lstrip("!").split("."):
         value = value.get(part) if isinstance(value, dict) else None

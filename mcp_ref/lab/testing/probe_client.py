@@ -79,7 +79,7 @@ class Far:
             return not self.full
 
     def answer(self, message: Any, headers: dict[str, str]) -> list[bytes]:
-        """What to write when a message of the client has come, with headers if that was over HTTP."""
+        """Return what to write when a message of the client has come, with headers if that was over HTTP."""
         with self._heard:
             if not isinstance(message, dict):
                 return []
@@ -101,7 +101,7 @@ class Far:
             return [*before, *answer, *after]
 
     def in_turn(self, texts: Iterable[bytes]) -> Iterator[bytes]:
-        """What is to be written, each text when its time has come; whoever writes it takes the next one then.
+        """Yield what is to be written, each text when its time has come; whoever writes it takes the next one then.
 
         What follows a question waits for the client's answer, `_POLITE_TIMEOUT` seconds at most: a client that has all
         that it wants may be gone before it has answered.
@@ -134,7 +134,7 @@ class Far:
         return [text] * (2 if {"twice": method} in self.steps else 1)
 
     def _written(self, step: JsonObject, message: JsonObject) -> bytes:
-        """What a step sends; "$id" in it is the id of the message, or of the request that it cancels."""
+        """Return what a step sends; "$id" in it is the id of the message, or of the request that it cancels."""
         if "raw" in step:
             return str(step["raw"]).encode()
         text = json.dumps(step["send"])
@@ -149,7 +149,7 @@ class Far:
         return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **result, "_meta": meta}
 
     def plain(self, method: str, params: JsonObject) -> JsonObject:
-        """What a plain server says to a request."""
+        """Return what a plain server says to a request."""
         declared: JsonObject = {name: {} for name in ("tools", "resources", "prompts")}
         about = {"capabilities": declared, "serverInfo": _INFO}
         answers: dict[str, JsonObject] = {
@@ -210,7 +210,7 @@ class ProbeClient:
         self._case: Case | None = None  # the one that is played
 
     def find(self, wanted: Sequence[str] = ()) -> list[str]:
-        """Which revisions it speaks: of each era the newest, or which of those that are wanted.
+        """Return which revisions it speaks: of each era the newest, or which of those that are wanted.
 
         Raises: TransportClosed: none, and why.
         """
@@ -300,7 +300,7 @@ class ProbeClient:
 
 
 def _asks_in(revision: str, message: JsonObject) -> bool:
-    """Whether a message shows that the client has begun to work in a revision."""
+    """Return whether a message shows that the client has begun to work in a revision."""
     if REVISIONS[revision].era == "session":
         return message.get("method") == "notifications/initialized"
     opening = message.get("method") in (None, "initialize", "server/discover")

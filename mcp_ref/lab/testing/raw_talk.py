@@ -58,7 +58,7 @@ class NotApplicable(Exception):
 
 
 class Options(NamedTuple):
-    """How a server is probed.
+    """The options of a probe.
 
     Attributes:
         timeout: seconds for each answer, and for a process to end when its input has ended, there 2 at least.
@@ -90,7 +90,7 @@ def expect(true: object, says: str) -> None:
 
 
 def fits(value: Any, pattern: Any) -> bool:
-    """Whether a value has the form of a pattern, see the module."""
+    """Return whether a value has the form of a pattern, see the module."""
     if isinstance(pattern, list):
         return any(fits(value, each) for each in pattern)
     if isinstance(pattern, dict):
@@ -105,7 +105,7 @@ def fits(value: Any, pattern: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """What came, for a sentence."""
+    """Return what came, for a sentence."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 160 else f"{text[:157]}..."
 
@@ -132,7 +132,7 @@ class _Pipe:
     """A server as a process."""
 
     over: Final = "stdio"
-    status = 0  # there is none
+    status = 0  # without a reply
 
     def __init__(self, talk: Talk, command: Sequence[str], tap: Tap, inherit: bool) -> None:
         self._talk = talk
@@ -283,7 +283,7 @@ class Talk:
         return self.link.close()  # type: ignore[no-any-return]
 
     def next_case(self) -> None:
-        """What was asked until now may still be answered, and is no longer looked at."""
+        """Return what was asked until now may still be answered, and is no longer looked at."""
         self._past |= self._asked
         self._asked.clear()
         self.heard.clear()
@@ -356,7 +356,7 @@ class Talk:
     # -- what is sent
 
     def envelope(self) -> JsonObject:
-        """What goes into `_meta` of every request, where a revision wants it."""
+        """Return what goes into `_meta` of every request, where a revision wants it."""
         if not self.stateless:
             return {}
         return {PROTOCOL_VERSION: self.revision, CLIENT_CAPABILITIES: {}, CLIENT_INFO: PROBE}
@@ -428,7 +428,7 @@ class Talk:
         return answer["error"]  # type: ignore[no-any-return]
 
     def entries(self, kind: str) -> list[JsonObject]:
-        """What `tools/list` and its like list, all pages of it, at most a hundred.
+        """Return what `tools/list` and its like list, all pages of it, at most a hundred.
 
         Raises: NotApplicable: it is refused, which is for the case about declared capabilities.
         """

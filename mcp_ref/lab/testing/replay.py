@@ -63,7 +63,7 @@ Deliver = Callable[[JsonObject], None]
 
 
 def is_hidden(value: Any) -> bool:
-    """Whether a trace has hidden something in a value."""
+    """Return whether a trace has hidden something in a value."""
     if isinstance(value, dict | list):
         return any(map(is_hidden, value.values() if isinstance(value, dict) else value))
     return isinstance(value, str) and _HIDDEN.search(value) is not None
@@ -98,7 +98,7 @@ def _same(recorded: Any, given: Any) -> bool:
 
 
 def _hiding(recorded: str, given: Any) -> bool:
-    """Whether a text can be one of which a trace shows parts."""
+    """Return whether a text can be one of which a trace shows parts."""
     first, *pieces, last = _HIDDEN.split(recorded)
     if not isinstance(given, str) or not given.startswith(first):
         return False
@@ -122,7 +122,7 @@ def params_of(message: JsonObject) -> JsonObject:
 
 
 def is_message(value: Any) -> bool:
-    """Whether a value has the members that tell a message's place in a conversation."""
+    """Return whether a value has the members that tell a message's place in a conversation."""
     if not isinstance(value, dict) or not isinstance(value.get("method", ""), str):
         return False
     # An error may be about what had no id that could be read.
@@ -135,7 +135,7 @@ def meta_of(message: JsonObject) -> JsonObject:
 
 
 def _asked(message: JsonObject) -> Any:
-    """What a request asks, without what says who asks."""
+    """Return what a request asks, without what says who asks."""
     if not isinstance(message.get("params", {}), dict):
         return message["params"]
     about = ("capabilities", "clientInfo") if message["method"] == "initialize" else ()
@@ -143,7 +143,7 @@ def _asked(message: JsonObject) -> Any:
 
 
 def answer_of(message: JsonObject) -> JsonObject:
-    """What a response says, without its id and its `_meta`."""
+    """Return what a response says, without its id and its `_meta`."""
     said = {name: value for name, value in message.items() if name in ("result", "error")}
     return {name: {k: v for k, v in each.items() if k != "_meta"} if isinstance(each, dict) else each
             for name, each in said.items()}  # fmt: skip
@@ -249,7 +249,7 @@ def _messages(events: list[TraceEvent], unplayed: dict[str, list[int]]) -> Itera
 
 
 def _owner(message: JsonObject, turns: list[Turn], waiting: list[Turn]) -> Turn:
-    """What a message of the server belongs to that is not a response."""
+    """Return what a message of the server belongs to that is not a response."""
     token, subscription = params_of(message).get("progressToken"), meta_of(message).get(SUBSCRIPTION_ID)
     for turn in reversed(turns):
         if token is not None and meta_of(turn.sent).get("progressToken") == token:
@@ -290,7 +290,7 @@ class Player:
         self._rest: dict[tuple[Any, str], tuple[list[Said], Said]] = {}
 
     def take(self, message: Any, deliver: Deliver, talk: Any = None) -> list[tuple[Deliver, JsonObject]]:
-        """What the server says to a message, or to a batch, and where each message of it goes.
+        """Return what the server says to a message, or to a batch, and where each message of it goes.
 
         Args:
             deliver: where those go that belong to this message.
@@ -334,7 +334,7 @@ class Player:
         return same and difference(_asked(turn.sent), _asked(message), "") is None
 
     def _play_locked(self, rest: list[Said], talk: Any) -> list[tuple[Deliver, JsonObject]]:
-        """What is said up to the next question; what follows that waits for its answer, if there was one."""
+        """Return what is said up to the next question; what follows that waits for its answer, if there was one."""
         out: list[tuple[Deliver, JsonObject]] = []
         while rest:
             said = rest.pop(0)

@@ -41,7 +41,7 @@ _NO_MESSAGE: Final = "the server says what is no message"
 
 
 class Compared(NamedTuple):
-    """What came of it: the differences, each with its event, and how many answers were compared."""
+    """The result of a comparison: the differences, each with its event, and how many answers were compared."""
 
     differences: list[str]
     answers: int

@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
     @property
     def faulty(self) -> bool:
-        """Whether the peer has done something wrong."""
+        """Return whether the peer has done something wrong."""
         return self.verdict in ("fail", "warn")
 
 

@@ -81,7 +81,7 @@ class Unreached(Exception):
 
 
 class Verdict(NamedTuple):
-    """What came of it: the program has passed where nothing was found, and `missed` is None.
+    """The verdict on a program: it passes if nothing was found and `missed` is None.
 
     Attributes:
         findings: the sentences that the program broke.
@@ -128,7 +128,9 @@ def difference(wanted: Any, came: Any, kept: dict[str, Any], at: str = "") -> st
 
 
 def forged(text: str, old: str, new: str) -> str:
-    """What somebody who may write makes of a text: `new` for `old`, also inside base64 or hex; or else an x more."""
+    """Return what somebody who may write makes of a text: `new` for `old`, also inside base64 or hex; or else an x
+    more.
+    """
     for part in (text, *re.split(r"[.:|]", text)):
         for decode, encode in _ENCODINGS:
             with suppress(ValueError):
@@ -299,7 +301,7 @@ class Partner:
         return bool(ready)
 
     def _open(self) -> bool:
-        """Whether more can come over the wire."""
+        """Return whether more can come over the wire."""
         return any(key.data is self._wire for key in self._selector.get_map().values())
 
     def _stop(self) -> None:
@@ -324,7 +326,7 @@ class Partner:
     # -- messages
 
     def _receive(self, otherwise: str = "") -> Any:
-        """The next message; None: there is no more. Lines that are not messages are left to the checker."""
+        """The next message, or None at the end. Lines that are not messages are left to the checker."""
         until = time.monotonic() + self._patience
         while True:
             line, end, _ = self._wire[self._at :].partition(b"\n")

@@ -43,7 +43,7 @@ class Unreachable(Exception):
 
 
 class Traffic:
-    """What the clients of a test and their servers say: recorded exactly, and judged as it happens.
+    """The traffic between a test's clients and their servers: recorded exactly, and judged as it happens.
 
     Args:
         allow: rules of the checker, or ids of sentences, that may be broken.
@@ -84,7 +84,7 @@ class Traffic:
 
     @property
     def findings(self) -> list[Finding]:
-        """What is wrong until now, and is not allowed. Hints are left out."""
+        """Return what is wrong until now, and is not allowed. Hints are left out."""
         _, wrong = self.events, []
         with self._taken:
             for found in self._found:
@@ -112,7 +112,7 @@ class Traffic:
         replace(path, (f"{to_row(each)}\n" for each in events))
 
     def surprises(self) -> list[str]:
-        """What the test did not foresee, and what probably made it fail if it has failed."""
+        """Return what the test did not foresee, and what probably made it fail if it has failed."""
         asked = self.answers.surprises if self.answers else []
         return [*asked, *(f"not in the recording: {each}" for replay in self.replays for each in replay.mismatches)]
 
@@ -133,7 +133,7 @@ class Traffic:
 
 
 class Answers:
-    """What a client answers to the questions of a server: each answer once, in the order of the script.
+    """A script of answers to a server's questions: each is given once, in the order of the script.
 
     Attributes:
         roots: folders, as `Client(roots=)` takes them.
@@ -204,7 +204,7 @@ class Recorded(Replay):
 
     @property
     def url(self) -> str:
-        """Where it answers over HTTP, from now on."""
+        """Return where it answers over HTTP, from now on."""
         if not self._url:
             service = ReplayService(self)
             self._stack.callback(service.close)
@@ -213,7 +213,7 @@ class Recorded(Replay):
 
 
 class Login:
-    """What a user has at an `AuthorizationServer`: called, an `OAuth` that logs in without a browser."""
+    """A user's login at an `AuthorizationServer`: called, it returns an `OAuth` that logs in without a browser."""
 
     def __init__(self, server: AuthorizationServer, user: str) -> None:
         self.server, self.user = server, user
@@ -232,7 +232,7 @@ _PLACES: Final[dict[int, tuple[Any, str, Path]]] = {}
 
 
 def target_of(text: str, root: Path) -> Any:
-    """What a text names: a URL, module:object (imported from `root`), or a command. Raises: Unreachable."""
+    """Return what a text names: a URL, module:object (imported from `root`), or a command. Raises: Unreachable."""
     if re.match(r"https?://", text, re.IGNORECASE):
         return text
     if not re.fullmatch(r"[^\W\d][\w.]*:[^\W\d]\w*", text):
@@ -254,7 +254,7 @@ def reached(target: Any, over: str | None, stack: ExitStack, *, strict: bool) ->
     Args:
         strict: whether a target that has one transport alone must have this one.
 
-    Raises: Unreachable: there is no such way to this target.
+    Raises: Unreachable: the target cannot be reached that way.
     """
     if over is None or (isinstance(target, Server | Replay) and over == "memory"):
         return target

@@ -40,7 +40,7 @@ def request_batch(
     """
     options = options or {}
     check_options(options, "a batch")
-    peer = self.session.peer
+    peer = self.session.connection
     if not peer.terms.revision.batching:
         raise LocalProtocolError(f"revision {peer.terms.revision} has no batches")
     if not calls:
@@ -101,7 +101,7 @@ def take_batch(self: Any, batch: list[Any], reply: Reply, run: Any) -> None:
 
 
 def wants_answer(message: Any) -> bool:
-    """Whether a server answers an entry of a batch: a request, or something that is not a message at all."""
+    """Return whether a server answers an entry of a batch: a request, or something that is not a message at all."""
     return (
         not isinstance(message, dict)
         or ("method" in message and "id" in message)

@@ -39,7 +39,7 @@ from mcp_ref.wire.types import (
 
 
 class InitializeRequestParams(RequestParams):
-    """What a client says of itself when it opens a session, and the revision that it would like to use."""
+    """A client's introduction when it opens a session, with the revision that it would like to use."""
 
     protocolVersion: str
     capabilities: ClientCapabilities
@@ -47,7 +47,7 @@ class InitializeRequestParams(RequestParams):
 
 
 class InitializeResult(Result):
-    """What the server says of itself, and the revision that it has chosen."""
+    """The server's introduction, with the revision that it has chosen."""
 
     protocolVersion: str
     capabilities: ServerCapabilities
@@ -56,7 +56,7 @@ class InitializeResult(Result):
 
 
 class Introduction(NamedTuple):
-    """What one side says of itself when a session opens."""
+    """One side's introduction when a session opens."""
 
     info: JsonObject  # its `Implementation`: name, version, and what later revisions added
     capabilities: JsonObject  # everything it can do; what a revision does not know is left out there
@@ -81,7 +81,7 @@ TRANSITIONS: Final[dict[tuple[Role, State, str], State]] = {
     ("client", "agreed", "send ping"): "agreed",
     ("client", "agreed", "receive ping"): "agreed",
     ("client", "agreed", "receive notification"): "agreed",
-    # This row only allows it; client/session sends it, once the answer has been accepted.
+    # This row only allows it; client/session sends it, after accepting the answer.
     ("client", "agreed", "send initialized"): "open",
     ("client", "open", "send ping"): "open",
     ("client", "open", "send request"): "open",
@@ -124,7 +124,7 @@ def _word_for(method: str, is_request: bool) -> str:
 
 
 class Lifecycle:
-    """Where one side of a session stands.
+    """The state of one side of a session.
 
     Threads: `receive` by the transport's reader; the others by any. Only one thread at a time takes a step that changes
     the state. A step that does not change it does not write it, either: it could undo the step of another thread.

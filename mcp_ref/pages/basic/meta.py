@@ -17,7 +17,7 @@ _META_KEY = re.compile(rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?:[A-Za-z0-9
 
 
 def is_meta_key(key: str) -> bool:
-    """Whether a text has the form of a key of `_meta`: an optional prefix of dotted labels, and a name."""
+    """Return whether a text has the form of a key of `_meta`: an optional prefix of dotted labels, and a name."""
     return _META_KEY.fullmatch(key) is not None
 
 

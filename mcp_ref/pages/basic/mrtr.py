@@ -298,7 +298,7 @@ def _base64(data: bytes) -> str:
 
 
 def binding_of(server: str, principal: str | None, method: str, params: JsonObject) -> str:
-    """What a state is bound to: who is asked, who asks, and what for. The same for every round of one request.
+    """Return what a state is bound to: who is asked, who asks, and what for. The same for every round of one request.
 
     Args:
         server: its name, and neither its version, process nor URL: a new release goes on with the old one's rounds.
@@ -334,7 +334,7 @@ def digest_of(value: Any) -> str:
 
 
 def state_keys(self: Server) -> StateKeys:
-    """What seals each `requestState`; if none was given, a key of this process, made when it is first needed."""
+    """Return what seals each `requestState`; if none was given, a key of this process, made when it is first needed."""
     with self.lock:
         if self.given_keys is None and self.one_of_many:
             raise LocalProtocolError("several processes serve and cannot read each other's questions: give state_keys=")
@@ -374,7 +374,7 @@ def _shaping(method: str, revision: Revision) -> tuple[Any, Any]:
 
 
 def missing_capability(request: JsonObject, capabilities: JsonObject, revision: Revision) -> str | None:
-    """What a client would have to declare to be asked this, such as "elicitation.url"; None where it did.
+    """Return what a client would have to declare to be asked this, such as "elicitation.url"; None where it did.
 
     Spec: basic/patterns/mrtr#server-requirements-basic-workflow, client/elicitation#capabilities,
         client/sampling#capabilities
@@ -438,7 +438,7 @@ def request_state(self: Context) -> Any:
 
 
 def input_required(requests: Mapping[str, JsonObject] | None = None, *, state: Any = None) -> JsonObject:
-    """What a tool, prompt or resource handler returns to ask by itself: an `InputRequiredResult`.
+    """Return what a tool, prompt or resource handler returns to ask by itself: an `InputRequiredResult`.
 
     >>> return input_required({"name": elicitation_form("Your name?", {"name": {"type": "string"}})}, state={"step": 1})
 
@@ -682,7 +682,7 @@ class Rounds:
     # -- what becomes of the run
 
     def outcome(self, result: JsonObject) -> JsonObject:
-        """What goes out: an `InputRequiredResult` where questions are open, and else the handler's result.
+        """Return what goes out: an `InputRequiredResult` where questions are open, and else the handler's result.
 
         Args:
             result: what the handler returned, nothing of which counts where questions are open. If it asks by itself

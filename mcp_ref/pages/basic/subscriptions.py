@@ -43,13 +43,13 @@ from mcp_ref.wire import messages
 from mcp_ref.wire.messages import JsonObject
 from mcp_ref.wire.methods import Method
 from mcp_ref.wire.negotiated import declares
-from mcp_ref.wire.served import WRITE_TIMEOUT, Incoming
+from mcp_ref.wire.served import WRITE_TIMEOUT, ServedRequest
 from mcp_ref.wire.types import Implementation, NotificationParams, RequestId, RequestParams, ResultType
 
 if TYPE_CHECKING:
     from mcp_ref.client.client import Client
     from mcp_ref.client.reconnect import PendingStream
-    from mcp_ref.connection.connection import Peer
+    from mcp_ref.connection.connection import Connection
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ _NEEDS: Final = {
 
 
 class SubscriptionFilter(TypedDict):
-    """Which notifications a client asks for, or a server honours; what is left out is not asked for."""
+    """The notifications that a client asks for, or a server honours; a kind that is left out is not asked for."""
 
     toolsListChanged: NotRequired[bool]
     promptsListChanged: NotRequired[bool]
@@ -87,7 +87,7 @@ class SubscriptionFilter(TypedDict):
 
 
 class SubscriptionsListenRequestParams(RequestParams):
-    """What to listen for."""
+    """The notifications to listen for."""
 
     notifications: SubscriptionFilter
 
@@ -161,7 +161,7 @@ class Subscription:
     Spec: basic/patterns/subscriptions
     """
 
-    def __init__(self, incoming: Incoming, honoured: SubscriptionFilter, among: Subscriptions) -> None:
+    def __init__(self, incoming: ServedRequest, honoured: SubscriptionFilter, among: Subscriptions) -> None:
         self.id, self.incoming, self.honoured = incoming.id, incoming, honoured
         self._uris = frozenset(honoured.get("resourceSubscriptions", ()))
         self._among = among
@@ -176,7 +176,7 @@ class Subscription:
 
     @property
     def gone(self) -> bool:
-        """Whether nobody listens any more: it was cancelled, its client has hung up, or a write failed.
+        """Return whether nobody listens any more: it was cancelled, its client has hung up, or a write failed.
 
         Over HTTP this asks the connection. A subscription that is gone is forgotten, and gets no closing.
         """
@@ -294,7 +294,7 @@ class Subscriptions(dict[Subscription, int]):
 
     def open(
         self,
-        incoming: Incoming,
+        incoming: ServedRequest,
         params: SubscriptionsListenRequestParams,
         capabilities: JsonObject,
         also: Mapping[str, Sequence[str]] | None = None,
@@ -340,8 +340,8 @@ class ChannelSubscriptions:
     Threads: any. A worker writes each time that there is something to write; none is held up in between.
     """
 
-    def __init__(self, peer: Peer, server_info: JsonObject) -> None:
-        self._peer, self._server_info = peer, server_info
+    def __init__(self, connection: Connection, server_info: JsonObject) -> None:
+        self._peer, self._server_info = connection, server_info
         self._open: set[Subscription] = set()
         self._changed = threading.Condition(threading.Lock())  # guards _open and _over; told when one of _open goes
         self._over = False
@@ -538,7 +538,7 @@ class Listening(Iterator[Event]):
                 what = first.get("method") or "the response"
                 raise RemoteProtocolError(f"the server sent {what} before it acknowledged the subscription")
             try:
-                revision = self._client.session.peer.terms.revision
+                revision = self._client.session.connection.terms.revision
                 checker(SubscriptionsAcknowledgedNotificationParams, revision)(first.get("params"), "params")
             except SchemaMismatch as mismatch:
                 raise RemoteProtocolError(f"{ACKNOWLEDGED} is malformed: {mismatch}") from None
@@ -565,7 +565,7 @@ class Listening(Iterator[Event]):
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
+        """Return whether `close` was called."""
         return self._over.is_set()
 
     def close(self, reason: str = "no longer wanted") -> None:
@@ -664,7 +664,7 @@ class Listening(Iterator[Event]):
                     if _FIELDS.get(method) in self.asked and (method != UPDATED or isinstance(params.get("uri"), str)):
                         yield Event(method, params)
                     else:
-                        complain = self._client.session.peer.complain
+                        complain = self._client.session.connection.complain
                         complain("ignored %s, which was not asked for, or says nothing", method)
                     continue
                 # 3. The end: the server says it with the response or with `notifications/cancelled`; after the one, the

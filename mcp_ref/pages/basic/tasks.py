@@ -93,7 +93,7 @@ class CreateTaskResult(Result):
 
 
 class TaskRequestParams(RequestParams):
-    """Which task is meant."""
+    """The id of a task."""
 
     taskId: str
 
@@ -107,7 +107,7 @@ class CancelTaskResult(Result, Task):
 
 
 class GetTaskPayloadResult(Result):
-    """What the request would have returned, such as a `CallToolResult`."""
+    """The result that the request would have returned, such as a `CallToolResult`."""
 
 
 class ListTasksResult(Result):
@@ -122,7 +122,7 @@ class TaskStatusNotificationParams(NotificationParams, Task):
 
 
 class TaskRule(NamedTuple):
-    """How a call of a tool becomes a task: `@server.tool(task=TaskRule("required", ttl=7200))`.
+    """A rule for when a call of a tool becomes a task: `@server.tool(task=TaskRule("required", ttl=7200))`.
 
     Attributes:
         support: "optional": it also answers clients that follow no tasks, as any other tool. "required": it refuses
@@ -186,7 +186,7 @@ def status_of(record: JsonObject, *, errors_fail: bool) -> TaskStatus:
 
 
 def message_of(record: JsonObject) -> str | None:
-    """What is said of the state for a person: of one that failed, or was cancelled, why."""
+    """Return what is said of the state for a person: of one that failed, or was cancelled, why."""
     outcome = record["outcome"] or {}
     # SHOULD: `statusMessage` says why a task failed (basic/utilities/tasks#task-execution-errors;
     # 2026-07-28/extensions/tasks#task-execution-errors)
@@ -267,7 +267,9 @@ class Waiting:
         self._cancel("another tasks/result of this task has come")
 
     def _is_first(self, task_id: str, tasks: Tasks) -> bool:
-        """Whether it is the newest of those whose requestor can be asked. When that one leaves, another takes over."""
+        """Return whether it is the newest of those whose requestor can be asked. When that one leaves, another takes
+        over.
+        """
         return next((each for each in reversed(tasks.carriers[task_id]) if each.asks), None) is self
 
     def look(self, record: JsonObject | None) -> None:
@@ -328,7 +330,7 @@ class Waiting:
 def answering(
     tasks: Tasks, result_type: Callable[[str], Any], page_size: Callable[[], int]
 ) -> dict[str, Callable[[Any, Any], Any]]:
-    """What answers `tasks/...`, by method, of either side that executes tasks.
+    """Return what answers `tasks/...`, by method, of either side that executes tasks.
 
     Args:
         result_type: of a method that becomes a task; page_size: of lists.

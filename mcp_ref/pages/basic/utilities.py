@@ -21,7 +21,7 @@ from mcp_ref.wire.methods import Caller, Method, Options
 from mcp_ref.wire.types import EmptyResult, NotificationParams, ProgressToken, RequestParams
 
 if TYPE_CHECKING:
-    from mcp_ref.wire.served import Incoming
+    from mcp_ref.wire.served import ServedRequest
 
 # -- ping -----------------------------------------------------------------------------------------------------------
 
@@ -45,7 +45,7 @@ UNCANCELLABLE = frozenset({"initialize"})
 
 
 class CancelledNotificationParams(NotificationParams):
-    """Which request the sender gives up, and why. 2025-11-25 makes the id optional, for tasks only."""
+    """The request that the sender gives up, and why. 2025-11-25 makes the id optional, for tasks only."""
 
     requestId: NotRequired[Annotated[str | int, RequiredIn("2024-11-05", "2025-06-18"), RequiredIn("2026-07-28")]]
     reason: NotRequired[str]
@@ -60,7 +60,7 @@ def cancelled_params(request_id: str | int, reason: str | None) -> JsonObject:
 
 
 class ProgressNotificationParams(NotificationParams):
-    """How far a request has come. `progress` grows; `total`, if it is known, is what it grows towards."""
+    """The progress of a request. `progress` grows; `total`, if it is known, is what it grows towards."""
 
     progressToken: ProgressToken
     progress: float
@@ -88,7 +88,7 @@ class HandlerContext:
     __slots__ = ("incoming", "last_progress")
 
     asks = False  # whether its function can ask the peer something
-    incoming: Incoming
+    incoming: ServedRequest
     last_progress: float | None
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
@@ -141,7 +141,9 @@ class HandlerContext:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the peer, or the end of the conversation, has given this request up: stop, nobody will read it."""
+        """Return whether the peer, or the end of the conversation, has given this request up: stop, nobody will read
+        it.
+        """
         return self.incoming.cancelled
 
     def check_cancelled(self) -> None:

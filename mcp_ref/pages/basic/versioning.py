@@ -7,7 +7,7 @@ Not here:  the session era's opening (basic/lifecycle); answering such a request
            which era a server is of (client/connecting); the headers that repeat this over HTTP
            (streamable_http/headers)
 
-There is no handshake and no session. A request declares its protocol version and what its client can do, and is
+Neither handshake nor session: a request declares its protocol version and what its client can do, and is
 answered from that alone:
 
     client   envelope(...)       ->   params._meta   ->   read_envelope(params)     server
@@ -38,7 +38,7 @@ _ONLY_HERE: Final = frozenset({"server/discover", "subscriptions/listen"})
 
 
 class Envelope(NamedTuple):
-    """What a request says of itself. It holds for that request alone."""
+    """A request's statement about its sender, in `_meta`. It holds for that request alone."""
 
     version: str  # the protocol version it is written in, as declared; nobody may know it
     client_capabilities: JsonObject
@@ -50,7 +50,7 @@ class Envelope(NamedTuple):
 
 
 def is_stateless(method: Any, params: Any) -> bool:
-    """Whether a message is of the stateless era: it says so in `_meta`, or its method exists in that era alone.
+    """Return whether a message is of the stateless era: it says so in `_meta`, or its method exists in that era alone.
 
     Spec: basic/versioning#compatibility-matrix ("a dual-era server selects its behavior from how the client opens")
     """
@@ -65,7 +65,7 @@ class InvalidEnvelope(InvalidParams):
 
 
 def read_envelope(params: JsonObject) -> Envelope:
-    """What a request says of itself; InvalidEnvelope naming the key that is missing or of the wrong type."""
+    """Return what a request says of itself; InvalidEnvelope naming the key that is missing or of the wrong type."""
     meta = params.get("_meta")
     if not isinstance(meta, dict):
         raise _bad_meta("_meta", meta, "an object")
@@ -102,7 +102,7 @@ def complete(result: JsonObject, server_info: JsonObject) -> JsonObject:
 
 
 def envelope(revision: Revision, info: JsonObject, capabilities: JsonObject) -> JsonObject:
-    """What a client puts into the `_meta` of each of its requests."""
+    """Return what a client puts into the `_meta` of each of its requests."""
     # MUST: a client that answers roots or sampling declares `roots` or `sampling` in the `_meta` of each request
     # (client/roots#capabilities; client/sampling#capabilities)
     return {PROTOCOL_VERSION: revision.name, CLIENT_INFO: info, CLIENT_CAPABILITIES: capabilities}
@@ -112,7 +112,7 @@ def envelope(revision: Revision, info: JsonObject, capabilities: JsonObject) -> 
 
 
 class DiscoverResult(CacheableResult):
-    """What a server says of itself to whoever asks. Who it is stands in the `_meta` of every result."""
+    """A server's introduction to any client that asks. Its name stands in the `_meta` of every result."""
 
     supportedVersions: list[str]
     capabilities: ServerCapabilities

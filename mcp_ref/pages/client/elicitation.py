@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 
 class LabelledField(TypedDict):
-    """What every field can say about itself to the user."""
+    """The texts that every field can show the user."""
 
     title: NotRequired[str]
     description: NotRequired[str]
@@ -129,7 +129,7 @@ class TitledItems(TypedDict):
 
 
 class MultiSelectField(LabelledField):
-    """What the two fields for several values have in common."""
+    """The members that the two fields for several values share."""
 
     type: Literal["array"]
     minItems: NotRequired[int]
@@ -201,7 +201,7 @@ ElicitRequestParams = ElicitRequestFormParams | Annotated[ElicitRequestURLParams
 
 
 class ElicitResult(TypedDict):
-    """What the user did; `content` holds the values of an accepted form."""
+    """The user's action; `content` holds the values of an accepted form."""
 
     action: Action
     content: NotRequired[
@@ -214,7 +214,7 @@ class ElicitResult(TypedDict):
 
 
 class ElicitUrlResult(TypedDict):
-    """What `elicit_url` returns: the user's `action`, and the id that `complete_elicitation` takes."""
+    """The return value of `elicit_url`: the user's `action`, and the id that `complete_elicitation` takes."""
 
     action: Action
     elicitationId: str
@@ -222,7 +222,7 @@ class ElicitUrlResult(TypedDict):
 
 
 class ElicitationCompleteParams(TypedDict):
-    """Which visit to a page has ended."""
+    """The id of a visit to a page that has ended."""
 
     elicitationId: str
 
@@ -268,7 +268,7 @@ def check_mode(self: Context, mode: str) -> None:
 
 
 def schema_problem(schema: JsonObject, revision: Revision) -> str | None:
-    """What keeps a schema from being a form of the revision, as "path: problem"; None if it is one.
+    """Return what keeps a schema from being a form of the revision, as "path: problem"; None if it is one.
 
     Keywords that a form does not have are tolerated here; `downgrade` sends none.
     """
@@ -320,7 +320,8 @@ def _kind_of(field: Any) -> type | None:
 
 
 def content_problem(schema: JsonObject, content: JsonObject) -> str | None:
-    """What is wrong with the values of a form, as "field: problem", never with the value itself; None if nothing is.
+    """Return what is wrong with the values of a form, as "field: problem", never with the value itself; None if
+    nothing is.
 
     Fields that the schema does not name are allowed, as in JSON Schema.
     """
@@ -331,7 +332,7 @@ def content_problem(schema: JsonObject, content: JsonObject) -> str | None:
 
 
 def _value_problem(field: JsonObject, value: Any) -> str | None:
-    """What is wrong with the value of a field; None if it fits."""
+    """Return what is wrong with the value of a field; None if it fits."""
     options = field.get("items", field)
     titled = options.get("oneOf", options.get("anyOf"))
     choices = options.get("enum") if titled is None else [each["const"] for each in titled]
@@ -562,7 +563,7 @@ def _parts(url: str) -> SplitResult:
 
 
 def _url_problem(url: str) -> str | None:
-    """What keeps a string from being a URL that a person can visit."""
+    """Return what keeps a string from being a URL that a person can visit."""
     # MUST: the `url` of an elicitation is a valid URL (client/elicitation#url-mode-elicitation-requests)
     if not is_uri(url):
         return "not a URL"
@@ -571,7 +572,7 @@ def _url_problem(url: str) -> str | None:
 
 
 def _is_protected(url: str) -> bool:
-    """Whether nobody on the way can read along: encrypted, or not leaving this machine."""
+    """Return whether nobody on the way can read along: encrypted, or not leaving this machine."""
     from mcp_ref.kit.http.guarded_fetch import is_loopback
 
     parts = _parts(url)
@@ -582,7 +583,8 @@ _NUMBER: Final = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)\.?$")
 
 
 def url_warnings(url: str) -> list[str]:
-    """What a user should be told before visiting a URL, each a short English phrase; empty if nothing stands out.
+    """Return what a user should be told before visiting a URL, each a short English phrase; empty if nothing stands
+    out.
 
     Spec: client/elicitation#safe-url-handling
     """

@@ -76,7 +76,7 @@ METHODS = (
 
 
 def _root_problem(uri: str) -> str | None:
-    """What keeps a URI from being a root; both sides ask."""
+    """Return what keeps a URI from being a root; both sides ask."""
     from urllib.parse import unquote, urlsplit
 
     try:
@@ -139,7 +139,8 @@ def root_path(root: Root) -> Path:
 
 
 def is_within(path: str | os.PathLike[str], roots: Iterable[Root]) -> bool:
-    """Whether a path lies in one of the roots (or is one), after `..` and symbolic links are resolved on both sides.
+    """Return whether a path lies in one of the roots (or is one), after `..` and symbolic links are resolved on both
+    sides.
 
     A relative path counts from the working directory. Open the resolved path soon after: a link may be changed
     in between.

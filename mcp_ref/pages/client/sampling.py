@@ -51,7 +51,7 @@ class ToolUseContent(TypedDict):
 
 
 class ToolResultContent(TypedDict):
-    """What a tool gave, for the model to read."""
+    """A tool's result, for the model to read."""
 
     type: Literal["tool_result"]
     toolUseId: str
@@ -91,7 +91,7 @@ class ModelHint(TypedDict):
 
 
 class ModelPreferences(TypedDict):
-    """Which model the server would like; each priority runs from 0 (not important) to 1."""
+    """The kind of model that the server would like; each priority runs from 0 (not important) to 1."""
 
     hints: NotRequired[list[ModelHint]]
     costPriority: NotRequired[Annotated[float, Bounds(0, 1)]]
@@ -100,13 +100,13 @@ class ModelPreferences(TypedDict):
 
 
 class ToolChoice(TypedDict):
-    """Whether the model may ("auto", the default), must ("required") or must not ("none") use tools."""
+    """A rule for the model: it may ("auto", the default), must ("required") or must not ("none") use tools."""
 
     mode: NotRequired[Literal["auto", "required", "none"]]
 
 
 class CreateMessageRequestParams(TypedDict):
-    """What the model is asked. It has no `_meta` of a request where it is an entry of `inputRequests`."""
+    """The question to the model. It has no `_meta` of a request where it is an entry of `inputRequests`."""
 
     messages: list[SamplingMessage]
     modelPreferences: NotRequired[ModelPreferences]
@@ -133,7 +133,7 @@ class CreateMessageResult(TypedDict):
 
 
 class SampleOptions(Options, total=False):
-    """What `sample` accepts beside the messages, each named in snake case as its field is on the wire.
+    """The options of `sample` beside the messages, each named in snake case as its field is on the wire.
 
     system_prompt: a system prompt; the client may change it or leave it out.
     model_preferences: hints and priorities; the client chooses.
@@ -168,7 +168,8 @@ def of_type(message: Mapping[str, Any], kind: str) -> list[Any]:
 
 
 def message_problem(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """What is wrong with the tool uses and tool results of a conversation, such as "messages[2]: ..."; None if nothing.
+    """Return what is wrong with the tool uses and tool results of a conversation, such as "messages[2]: ..."; None
+    if nothing.
 
     Tool uses stand in assistant messages and results in user messages; a message with results holds nothing else; each
     tool use is answered in the very next message.
@@ -305,7 +306,7 @@ def reply(
     model: str,
     stop_reason: str | None = None,
 ) -> CreateMessageResult:
-    """What a sample handler returns: an assistant's message from the model named.
+    """Return what a sample handler returns: an assistant's message from the model named.
 
     Args:
         content: a text, a block, or a list of blocks.

@@ -65,7 +65,7 @@ def read_otherwise(text: bytes) -> Any:
 
 @cache
 def _reader() -> tuple[Any, Any]:
-    """What reads YAML as this module says, and the package `yaml`."""
+    """Return what reads YAML as this module says, and the package `yaml`."""
     try:
         import yaml
     except ImportError:

@@ -75,7 +75,7 @@ class SkillResource(TypedDict):
 
 
 class SkillFrontmatter(TypedDict):
-    """What every frontmatter has; the rest is as its author wrote it."""
+    """The members that every frontmatter has; the rest is as its author wrote it."""
 
     name: str
     description: str
@@ -102,7 +102,7 @@ class GetSkillResult(CacheableResult):
 
 
 class ReadDirectoryRequestParams(PaginatedRequestParams, ResourceRequestParams):
-    """Which directory: its URI, without a slash at the end."""
+    """The URI of a directory, without a slash at the end."""
 
 
 class ReadDirectoryResult(PaginatedResult, CacheableResult):
@@ -309,7 +309,7 @@ class Skills:
                     server.announce_change("notifications/resources/updated", {"uri": uri})
 
     def _built(self, files: Files, problems: list[str]) -> _Snapshot:
-        """What these files come to. Raises: ValueError: it names all that is wrong."""
+        """Return what these files come to. Raises: ValueError: it names all that is wrong."""
         own: dict[str, Files] = {path: {} for path in files if path.endswith("/SKILL.md")}
         now, folded, before = _Snapshot({}, {}, {}, own), dict[str, str](), self._now
         for path, content in sorted(files.items()):
@@ -401,7 +401,7 @@ _TYPES: Final = {
 
 
 def _text_of(content: Any) -> Any:
-    """The text that bytes are, if they are one; what is no bytes as it is."""
+    """Decode bytes as text if they are UTF-8; anything else stays as it is."""
     try:
         return content.decode() if isinstance(content, bytes) else content
     except UnicodeDecodeError:
@@ -423,7 +423,7 @@ def _head(path: str, description: str) -> bytes:
 
 
 def _head_problems(path: str, head: Any, otherwise: Any) -> list[str]:
-    """What is wrong with a frontmatter, by the Agent Skills specification."""
+    """Return what is wrong with a frontmatter, by the Agent Skills specification."""
     name, description, metadata = head.get("name"), head.get("description"), head.get("metadata", {})
     wrong = {
         # MUST: the last segment of the path is the skill's name, and keeps to the naming rules
@@ -548,7 +548,7 @@ def list_skills_page(self: Client, cursor: str | None = None, **options: Unpack[
 def get_skill(self: Client, uri: str, **options: Unpack[Options]) -> Skill:
     """Ask for one skill with `skills/get`, by the URI of its `SKILL.md`, listed or not.
 
-    Raises: RemoteProtocolError: the answer is about another one; ErrorResponse: there is none (-32602).
+    Raises: RemoteProtocolError: the answer is about another one; ErrorResponse: no such skill (-32602).
     Spec: 2026-07-28/extensions/skills#getting-a-skill
     """
     skill = self.request("skills/get", {"uri": uri}, options)["skill"]
@@ -563,7 +563,7 @@ def read_directory(self: Client, uri: str, **options: Unpack[Options]) -> list[R
     Args:
         uri: without a slash at the end.
 
-    Raises: LocalProtocolError: the server did not declare `directoryRead`; ErrorResponse: there is no such directory.
+    Raises: LocalProtocolError: the server did not declare `directoryRead`; ErrorResponse: no such directory.
     Spec: 2026-07-28/extensions/skills#reading-directories
     """
     # A client MUST NOT ask for a directory unless the server declared `directoryRead: true`

@@ -80,7 +80,7 @@ class ListPromptsResult(PaginatedResult, CacheableResult):
 
 
 class GetPromptRequestParams(InputResponseRequestParams):
-    """Which prompt, and with which arguments."""
+    """The name of a prompt, and its arguments."""
 
     name: str
     arguments: NotRequired[dict[str, str]]

@@ -109,25 +109,27 @@ class ResourceRequestParams(RequestParams):
 
 
 class ReadResourceRequestParams(ResourceRequestParams, InputResponseRequestParams):
-    """Which resource to read."""
+    """The URI of the resource to read."""
 
 
 class ReadResourceResult(CacheableResult):
-    """What was read: usually one entry; several for what has parts, such as the files of a directory."""
+    """The contents that were read: usually one entry; several for a resource with parts, such as the files of a
+    directory.
+    """
 
     contents: list[Contents]
 
 
 class SubscribeRequestParams(ResourceRequestParams):
-    """Which resource to report changes of."""
+    """The URI of the resource to report changes of."""
 
 
 class UnsubscribeRequestParams(ResourceRequestParams):
-    """Which resource no longer to report changes of."""
+    """The URI of the resource no longer to report changes of."""
 
 
 class ResourceUpdatedNotificationParams(NotificationParams):
-    """What has changed: a resource that was subscribed to, or a part of it."""
+    """The URI that has changed: of a resource that was subscribed to, or of a part of it."""
 
     uri: Annotated[str, Format("uri")]
 
@@ -374,7 +376,7 @@ def find_resource(
 
 
 def _is_entry(value: Any) -> bool:
-    """Whether a value holds contents, or is a content block: anything else that JSON can hold is data."""
+    """Return whether a value holds contents, or is a content block: anything else that JSON can hold is data."""
     return isinstance(value, Mapping) and (
         not value.keys().isdisjoint(("text", "blob")) or block_type(value) in _BLOCKS
     )

@@ -91,7 +91,7 @@ class ToolAnnotations(TypedDict):
 
 
 class ToolExecution(TypedDict):
-    """Whether a tool may be called as a task."""
+    """A tool's statement whether it may be called as a task."""
 
     taskSupport: NotRequired[Literal["forbidden", "optional", "required"]]
 
@@ -117,7 +117,7 @@ class ListToolsResult(PaginatedResult, CacheableResult):
 
 
 class CallToolRequestParams(InputResponseRequestParams):
-    """Which tool is called, with which arguments, and whether the call is to become a task."""
+    """The name of a tool, its arguments, and whether the call is to become a task."""
 
     name: str
     arguments: NotRequired[JsonObject]

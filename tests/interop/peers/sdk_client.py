@@ -261,7 +261,7 @@ class StatelessVisit(Visit):
         return await self.client.session.send_discover("2099-01-01")
 
     async def without_capabilities(self) -> Any:
-        """How calls end that need something the client has not declared."""
+        """How calls end that need something the client did not declare."""
         async with Client(target(self.command, self.noting), mode="2026-07-28", read_timeout_seconds=WAIT) as bare:
             found = []
             for name in ("needs", "asks_form", "sample", "folders"):

@@ -31,8 +31,8 @@ def test_reads_keys_with_comments_one_a_line_or_with_spaces_between(text: str) -
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "there is no key in here"),
-        ("# none\n", "there is no key in here"),
+        ("", "no key was found in here"),
+        ("# none\n", "no key was found in here"),
         (f"{NEW}\nsecret\n", "key 2 in here is not 32 random bytes"),
         ("n" * 42, "key 1 in here"),
         ("pass-word!" * 9, "key 1 in here"),

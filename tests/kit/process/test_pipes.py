@@ -6,7 +6,7 @@ import select
 
 import pytest
 
-from mcp_ref.kit.process.pipes import LineSplitter, LineTooLong, Wake
+from mcp_ref.kit.process.pipes import LineSplitter, LineTooLong, WakePipe
 
 TEXT = b'{"a":1}\n\n\xe2\x80\xa8 \r x\r\n\x85\x0b\x0c\x1c\nrest'
 LINES = [b'{"a":1}', b"", b"\xe2\x80\xa8 \r x\r", b"\x85\x0b\x0c\x1c"]
@@ -34,14 +34,14 @@ def test_a_longer_line_is_refused_after_those_before_it(chunks):
     assert lines == [b"ok"]
 
 
-def is_awake(wake: Wake) -> bool:
+def is_awake(wake: WakePipe) -> bool:
     poll = select.poll()
     poll.register(wake.fd, select.POLLIN)
     return bool(poll.poll(0))
 
 
 def test_a_wake_stays_set():
-    wake = Wake()
+    wake = WakePipe()
     wake.open()
     assert not is_awake(wake)
     wake.set()
@@ -51,7 +51,7 @@ def test_a_wake_stays_set():
 
 
 def test_a_wake_may_be_set_before_it_is_opened_and_after_it_is_closed():
-    wake = Wake()
+    wake = WakePipe()
     wake.set()
     wake.open()
     assert is_awake(wake)

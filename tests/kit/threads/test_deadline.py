@@ -13,7 +13,7 @@ import pytest
 from mcp_ref import Client, Context, RequestTimeout, Server
 from mcp_ref.client import session as rounds_module
 from mcp_ref.connection import connection as peer_module
-from mcp_ref.connection.connection import Peer
+from mcp_ref.connection.connection import Connection
 from mcp_ref.kit.threads import deadline as deadline_module
 from mcp_ref.kit.threads.deadline import Clock, Deadline, has_ended
 from mcp_ref.revisions import REVISIONS
@@ -188,7 +188,7 @@ def test_progress_extends_a_call_up_to_its_maximum(time: Time) -> None:
                 yield {"method": "notifications/progress", "params": {"progress": time.now}}
 
     seen: list[float] = []
-    peer = Peer(Reporting(), Answerer(lambda incoming: {}), terms("2025-11-25"))
+    peer = Connection(Reporting(), Answerer(lambda incoming: {}), terms("2025-11-25"))
     with pytest.raises(RequestTimeout):
         peer.request(
             "x/y", None, {"timeout": 10, "max_timeout": 25, "on_progress": lambda *report: seen.append(report[0])}

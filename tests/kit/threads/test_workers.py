@@ -273,7 +273,7 @@ def test_without_a_single_thread_a_conversation_ends_and_nothing_raises(threads:
     ours.start(lambda text: None, lost.put)
     ours.send({"jsonrpc": "2.0", "id": 1, "method": "ping"}, Deadline(PATIENCE))
     assert isinstance(lost.get(timeout=PATIENCE), McpError)
-    assert "no thread could be started" in str(session.peer.closed)
+    assert "no thread could be started" in str(session.connection.closed)
     assert session.close() == []
     assert server.sessions == ()
 

@@ -217,7 +217,7 @@ PROGRAMS: Final = [
         "a tool that does not exist is an error, -32602, for the program",
         "",
         (
-            '{"error": {"code": -32602, "message": f"there is no tool {name}"}}',
+            '{"error": {"code": -32602, "message": f"no tool is called {name}"}}',
             '{"result": {"content": [{"type": "text", "text": "none"}], "isError": True}}',
         ),
     ),

@@ -259,7 +259,7 @@ def test_at_a_terminal_the_user_is_asked_and_ctrl_c_cancels_what_runs(console: P
     console.type("window")
     shown = console.until("send this to mine? y(es), n(o), e(dit): ")
     assert '"seat": "window"' in shown
-    for typed, problem in (("sea=1", "there is no field sea"), ("seat=aisle", '"seat": "aisle"')):
+    for typed, problem in (("sea=1", "the form has no field sea"), ("seat=aisle", '"seat": "aisle"')):
         console.type("e")
         console.until("NAME=value: ")
         console.type(typed)

@@ -518,7 +518,7 @@ def test_speaks_chinese_where_the_reader_does(folder: Path, capsys: Capture, mon
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["99"], f"there is no exercise 99; there are 1 to {NUMBERS[-1]}"),
+        (["99"], f"no exercise has the number 99; there are 1 to {NUMBERS[-1]}"),
         (["--check"], "which exercise? As in: mcp-ref learn 1 --check"),
         (["1", "--check"], "01_stdout.py is not in this folder: mcp-ref learn 1 puts it here"),
         (["1", "--watch"], "01_stdout.py is not in this folder: mcp-ref learn 1 puts it here"),

@@ -167,9 +167,7 @@ def test_what_a_server_wrote_last_waits_for_a_client_that_is_slow() -> None:
     # More than the client's pipe holds, and less than both pipes and what is in between.
     line = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}\n'
     program = f"import os\ndata = {line!r} * 1700\nwhile data: data = data[os.write(1, data):]"
-    quick = (
-        "from mcp_ref.lab.judge import between; between._AFTER_EXIT = 0.01; from mcp_ref.lab.cli import main; main()"
-    )
+    quick = "from mcp_ref.lab.judge import relay; relay._AFTER_EXIT = 0.01; from mcp_ref.lab.cli import main; main()"
     child = subprocess.Popen(
         [sys.executable, "-c", quick, "check", "--report", os.devnull, "--", sys.executable, "-c", program],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENV,

@@ -627,9 +627,9 @@ def test_coverage_is_told_by_sentence_role_and_revision(tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        ([], "there was no message to judge"),
+        ([], "no message came that could be judged"),
         (events([{"sender": "client", "message": None, "http": None, "end": {"eof": "client"}}], "stdio"),
-         "there was no message to judge"),
+         "no message came that could be judged"),
         (over_stdio("2025-11-25", C(1, "ping"), S(1))[3:], "the revision of 2 of 2 messages is unknown"),
     ],
 )  # fmt: skip

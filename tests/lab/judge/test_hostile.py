@@ -156,7 +156,7 @@ def check_readers(file: str, capsys: pytest.CaptureFixture[str]) -> None:
             r"    (participant [CSA] as [\w ]+|rect rgba\(128, 128, 128, 0\.15\)|end|Note (over C,S|left of C): .*"
             r"|[CSA](->>|-->>|-\)|--x|-->)[CSA]: ([^;#%<>&\"`{}$\\]|#\d+;)*)", line
         ), line  # fmt: skip
-    # ElementTree refuses what is no XML, such as a character that XML has not.
+    # ElementTree refuses what is not XML, such as a character that XML has not.
     picture = Tree.fromstring(told["draw --format svg --http"])
     allowed = {"svg", "style", "defs", "marker", "path", "text", "line", "g", "title"}
     assert {each.tag.rpartition("}")[2] for each in picture.iter()} <= allowed

@@ -76,7 +76,7 @@ NOBODY = ["no request that was seen"]
           "declares the capabilities tools"]),
         ([("send", PING)], ["[basic/utilities/ping]", "ask whether the other side is still there"]),
         ([("send", INITIALIZE), ("receive", INITIALIZED), ("send", PING)], ["[2025-06-18/basic/utilities/ping]"]),
-        # Ids of different JSON types are different, and those that are none belong to nobody.
+        # Ids of different JSON types are different, and invalid ones belong to nobody.
         ([("send", request("1", "ping")), ("receive", response(1))], NOBODY),
         ([("send", request("1", "ping")), ("receive", response("1"))], ['response to "1": ping']),
         ([("send", request(None, "ping")), ("receive", response(None))], NOBODY),

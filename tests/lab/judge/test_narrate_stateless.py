@@ -281,9 +281,7 @@ def test_a_name_in_a_header_hides_what_a_name_in_the_body_hides() -> None:
     assert redact_headers({"Mcp-Name": "=?base64?aHVudGVyMg==?="}) == {"mcp-name": "[encoded]"}
 
 
-@pytest.mark.parametrize(
-    ("status", "words"), [(400, "400 says: the request is wrong"), (404, "404 says: there is no such")]
-)
+@pytest.mark.parametrize(("status", "words"), [(400, "400 says: the request is wrong"), (404, "404 says: no such")])
 def test_a_status_beside_an_error_is_explained(status: int, words: str) -> None:
     http = {"status": status, "method": "POST"}
     assert words in Narrator().tell(TraceEvent(1, 0.0, "t", "receive", "server", error(1, -32601), "http", http))

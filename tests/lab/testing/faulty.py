@@ -324,7 +324,7 @@ def parsed(line: bytes) -> Any:
 
 
 def serve(name: str, lines: Iterable[bytes], write: Callable[[bytes], object]) -> None:
-    """Serve a client, until there are no more lines. Raises: Dies."""
+    """Serve a client, until its lines end. Raises: Dies."""
     fault: Any = FAULTS[name]()
     lock = threading.Lock()
     ours, theirs = pair()

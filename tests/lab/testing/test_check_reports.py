@@ -59,7 +59,7 @@ def test_a_trace_without_a_message_is_not_green(
     (tmp_path / "t.jsonl").write_text("")
     assert main(["check", *strict, "--format", form, str(tmp_path / "t.jsonl")]) == 6
     told = capsys.readouterr().out
-    assert "there was no message to judge" in told
+    assert "no message came that could be judged" in told
     assert 'errors="1"' in told or '"level": "error"' in told
 
 
@@ -88,7 +88,7 @@ def test_one_trace_of_several_without_a_message_is_named(
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
     assert main(["check", str(empty), trace]) == 6
-    assert f"not all was judged: {empty}: there was no message to judge\n" in capsys.readouterr().out
+    assert f"not all was judged: {empty}: no message came that could be judged\n" in capsys.readouterr().out
     assert main(["check", trace, str(tmp_path / "missing")]) == 2
     assert "missing" in capsys.readouterr().err
 

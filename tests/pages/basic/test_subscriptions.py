@@ -14,7 +14,7 @@ from mcp_ref.kit.typed.uri_template import covers
 from mcp_ref.pages.basic import subscriptions as page
 from mcp_ref.pages.basic.subscriptions import Subscription, Subscriptions, covering
 from mcp_ref.wire import messages
-from mcp_ref.wire.served import Incoming, Reply
+from mcp_ref.wire.served import Reply, ServedRequest
 from tests.support.wire import PATIENCE, Background, at_once
 
 ID = "io.modelcontextprotocol/subscriptionId"
@@ -68,10 +68,10 @@ def listening(
     request_id: Any = 1,
     capabilities: Any = EVERYTHING,
     gone: Callable[[], bool] | None = None,
-) -> tuple[Subscription, Incoming, Wire]:
+) -> tuple[Subscription, ServedRequest, Wire]:
     wire = Wire()
     params: Any = {"notifications": asked}
-    incoming = Incoming(request_id, "subscriptions/listen", params, wire, gone)
+    incoming = ServedRequest(request_id, "subscriptions/listen", params, wire, gone)
     return subscriptions.open(incoming, params, capabilities), incoming, wire
 
 
@@ -211,7 +211,7 @@ def test_an_end_while_a_flush_writes_is_seen_by_that_flush_alone() -> None:
 
 def test_one_that_was_cancelled_before_it_was_opened_is_not_kept() -> None:
     subscriptions = Subscriptions()
-    incoming = Incoming(1, "subscriptions/listen", {}, Wire())
+    incoming = ServedRequest(1, "subscriptions/listen", {}, Wire())
     incoming.cancel("enough")
     params: Any = {"notifications": ALL}
     subscription = subscriptions.open(incoming, params, EVERYTHING)

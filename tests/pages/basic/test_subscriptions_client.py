@@ -101,7 +101,7 @@ class FakeClient:
         self.before_opening: Callable[[], None] | None = None
         self.listenings: WeakSet[Listening] = WeakSet()
         complain, terms = Complaints(logging.getLogger("mcp_ref")), SimpleNamespace(revision=LATEST_STATELESS)
-        self.session = SimpleNamespace(peer=SimpleNamespace(complain=complain, terms=terms))
+        self.session = SimpleNamespace(connection=SimpleNamespace(complain=complain, terms=terms))
 
     def open_stream(self, method: str, params: Any, deadline: Deadline) -> FakeStream:
         self.asked.append((method, params))

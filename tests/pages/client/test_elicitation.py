@@ -9,7 +9,7 @@ from mcp_ref.errors import InvalidParams
 from mcp_ref.kit.threads.rates import RateLimited
 from mcp_ref.pages.client import elicitation
 from mcp_ref.pages.client.elicitation import Elicitors
-from mcp_ref.wire.served import Incoming
+from mcp_ref.wire.served import ServedRequest
 from tests.pages.client.fakes import FakeClient, FakeServer
 from tests.pages.server.alone import Reply
 
@@ -73,7 +73,7 @@ def test_a_nested_form_is_invalid_params() -> None:
 def test_a_flood_of_questions_is_refused_without_any_setting() -> None:
     answers = Answers(None, None, lambda message, schema: None, None, None)
     rate = DEFAULT_RATES["elicitation/create"]
-    question = Incoming(1, "elicitation/create", {"message": "Who?", "requestedSchema": FORM}, Reply())
+    question = ServedRequest(1, "elicitation/create", {"message": "Who?", "requestedSchema": FORM}, Reply())
     now = [0.0]
     answers._limits._clock = lambda: now[0]
     for number in (rate.burst, rate.per_second):

@@ -10,7 +10,7 @@ from mcp_ref.kit.threads.deadline import Deadline
 from mcp_ref.pages.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION
 from mcp_ref.wire import messages
 from mcp_ref.wire import served as replies
-from mcp_ref.wire.served import Incoming
+from mcp_ref.wire.served import ServedRequest
 
 MODERN = "2026-07-28"
 INFO = {"name": "alone", "version": "1"}
@@ -51,7 +51,7 @@ def ask(
     """The result of a request, or what opens a stream; `answering` is for `Stateless.answer`."""
     assert server.stateless is not None
     filled = {**(params or {}), "_meta": meta() if envelope is None else envelope}
-    incoming = Incoming(request_id, method, filled, Reply() if reply is None else reply)
+    incoming = ServedRequest(request_id, method, filled, Reply() if reply is None else reply)
     return server.stateless.answer(incoming, **answering)
 
 

@@ -278,7 +278,7 @@ def test_where_structure_does_not_exist_nothing_is_checked_and_nothing_listed(na
         answer(wire, "tools/call", {"content": [], "structuredContent": {"n": "one"}})
         assert called.outcome()["structuredContent"] == {"n": "one"}
         client.notify("notifications/x")
-        assert wire.receive()["method"] == "notifications/x", "there was no tools/list"
+        assert wire.receive()["method"] == "notifications/x", "no tools/list was sent"
 
 
 @every_revision

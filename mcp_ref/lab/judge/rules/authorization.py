@@ -39,7 +39,7 @@ def _said(exchange: Exchange, name: str) -> str | None:
 
 
 def _is_foreign(exchange: Exchange) -> bool:
-    """Whether a challenge asks for no token: a gateway before the server wants something for itself."""
+    """Return whether a challenge asks for no token: a gateway before the server wants something for itself."""
     return not re.search(r"(^|,)\s*Bearer\b|^$|^\[redacted", exchange.answers.get("www-authenticate", ""), re.I)
 
 

@@ -45,7 +45,7 @@ from mcp_ref.wire.messages import JsonObject, encode
 
 @lru_cache(maxsize=1000)
 def _schema_problem(text: bytes) -> str | None:
-    """What is wrong with a schema by its dialect; None if nothing, or if the dialect is not known here."""
+    """Return what is wrong with a schema by its dialect; None if nothing, or if the dialect is not known here."""
     import json
 
     from jsonschema import validators
@@ -71,7 +71,7 @@ def _validator(schema: JsonObject) -> Validator | None:
 
 
 def _misfit(schema: Any, value: Any) -> str | None:
-    """How a value does not fit a schema that can be used."""
+    """Return how a value does not fit a schema that can be used."""
     if not isinstance(schema, dict) or (found := _validator(schema)) is None:
         return None
     _show_all(value)
@@ -312,20 +312,20 @@ def _missing_arguments(link: Link, said: Said) -> str | None:
 
 
 refused("incomplete_completion_is_32602", "completion/complete", "schema", "an argument is missing")
-refused("unknown_levels_are_refused", "logging/setLevel", "schema", "there is no such level")
+refused("unknown_levels_are_refused", "logging/setLevel", "schema", "no such level")
 
 _LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
 
 
 @rule("rejection")
 def unknown_levels_of_requests_are_refused(link: Link, said: Said) -> Verdict:
-    return "error -32602: there is no such level" if _unknown_level(said) and "result" in said.message else None
+    return "error -32602: no such level" if _unknown_level(said) and "result" in said.message else None
 
 
 @rule("rejection")
 def unknown_levels_of_requests_are_32602(link: Link, said: Said) -> Verdict:
     other = "error" in said.message and said.code != -32602
-    return "code -32602: there is no such level" if _unknown_level(said) and other else None
+    return "code -32602: no such level" if _unknown_level(said) and other else None
 
 
 def _unknown_level(said: Said) -> bool:
@@ -352,7 +352,7 @@ def cursors_stay_in_their_session(link: Link, said: Said) -> Verdict:
 
 
 def _elsewhere(link: Link, said: Said, cursor: str) -> bool:
-    """Whether a cursor was given in another session."""
+    """Return whether a cursor was given in another session."""
     named = (said.method, cursor)
     return named in link.shared.cursors and named not in link.known(said).cursors
 
@@ -370,7 +370,7 @@ ANSWERS: Final[list[tuple[str, str, Misfit]]] = []
 
 
 def questions(said: Said) -> list[JsonObject]:
-    """What a result asks for."""
+    """Return what a result asks for."""
     return objects(list(as_object(said.result.get("inputRequests")).values()))
 
 
@@ -437,7 +437,7 @@ refused("mixed_results_are_32602", _SAMPLING, "tool_results_stand_alone", _MIXED
 
 
 def samples_with_tools(params: JsonObject, declared: JsonObject | None) -> bool:
-    """Whether a question has tools for a client that has not declared them."""
+    """Return whether a question has tools for a client that has not declared them."""
     has_tools = bool(params.keys() & {"tools", "toolChoice"})
     return has_tools and declared is not None and "tools" not in as_object(declared.get("sampling"))
 

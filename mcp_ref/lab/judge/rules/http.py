@@ -149,7 +149,7 @@ def name_header_is_encoded(link: Link, exchange: Exchange, event: TraceEvent) ->
 
 
 def _unsafe(value: str) -> bool:
-    """Whether a header holds what it cannot hold safely."""
+    """Return whether a header holds what it cannot hold safely."""
     return value != value.strip() or not all(" " <= char <= "~" for char in value)
 
 
@@ -197,7 +197,7 @@ _MIRRORS: dict[str, tuple[str, _Mirrored]] = {
         "no {}: the argument is null", lambda value, there, sent: there and value is None and sent is not None
     ),
     "missing_arguments_are_not_mirrored": (
-        "no {}: there is no such argument", lambda value, there, sent: not there and sent is not None
+        "no {}: the call has no such argument", lambda value, there, sent: not there and sent is not None
     ),
     "mirrored_integers_are_safe": (
         "an integer within -(2**53 - 1) and 2**53 - 1 for {}",
@@ -425,7 +425,7 @@ def the_response_ends_the_stream(link: Link, exchange: Exchange, event: TraceEve
 
 
 def _is_cut(link: Link, exchange: Exchange) -> bool:
-    """Whether the server has ended the stream of a POST before a response that the client still waits for."""
+    """Return whether the server has ended the stream of a POST before a response that the client still waits for."""
     asked = [link.asked.get(("client", *each)) for each in exchange.requests]
     waits = any(request is not None and not request.cancelled for request in asked)
     return waits and exchange.method == "POST" and exchange.streams and exchange.closed == "server"

@@ -202,7 +202,7 @@ def result_answers_a_request(link: Link, said: Said) -> Verdict:
     if request is not None or not link.whole:
         return None
     waiting = [str(each.id) for each in _waiting(link, said)]
-    return f"the id of a request that waits for it: {', '.join(waiting[:5]) or 'there is none'}"
+    return f"the id of a request that waits for it: {', '.join(waiting[:5]) or 'none does'}"
 
 
 @rule("error")
@@ -219,7 +219,7 @@ def _waiting(link: Link, said: Said) -> list[Said]:
 
 
 def _has_read_all(link: Link, said: Said) -> bool:
-    """Whether an error has no id though the id of everything that its sender was sent could be read."""
+    """Return whether an error has no id though the id of everything that its sender was sent could be read."""
     return said.id is None and link.whole and OTHER[said.sender] not in link.garbled
 
 

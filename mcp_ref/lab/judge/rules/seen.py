@@ -155,7 +155,7 @@ class Said:
 
     @property
     def refused(self) -> bool:
-        """Whether HTTP refuses what this answers: whoever does so need not be the server."""
+        """Return whether HTTP refuses what this answers: whoever does so need not be the server."""
         return self.exchange is not None and (self.exchange.status or 0) >= 300
 
 
@@ -169,7 +169,7 @@ class Question(NamedTuple):
 
 @dataclass(slots=True)
 class KnownTask:
-    """What the receiver of a task has said of it last.
+    """The last state of a task that its receiver has told.
 
     Attributes:
         request: the one that became the task; None if that was not seen.
@@ -190,7 +190,7 @@ class KnownTask:
 
 @dataclass(slots=True)
 class KnownFile:
-    """What the entry of a skill has said last of a file: `seq` is the event that said so first.
+    """The last entry of a skill's file; `seq` is the event that told it first.
 
     Attributes:
         frontmatter: of the entry, if the file is its `SKILL.md`.
@@ -205,7 +205,7 @@ class KnownFile:
 
 @dataclass
 class Known:
-    """What a server has told so far: in the stateless era on any connection to it, else in one session."""
+    """The things that a server has told so far: in the stateless era on any connection to it, else in one session."""
 
     tools: Latest[JsonObject] = field(default_factory=Latest)
     prompts: Latest[JsonObject] = field(default_factory=Latest)
@@ -229,7 +229,7 @@ class Known:
 
 
 def recorded_by(event: TraceEvent) -> Role | None:
-    """Which side has recorded a trace, where the event shows it.
+    """Return which side has recorded a trace, where the event shows it.
 
     Only a client opens a session, or sends a request that stands alone.
     """
@@ -240,7 +240,7 @@ def recorded_by(event: TraceEvent) -> Role | None:
 
 
 class Requests:
-    """Who has asked what on one connection: its requests by who sent them and their ids, and by progress tokens."""
+    """The requests on one connection, by their sender and id, and by progress token."""
 
     def __init__(self) -> None:
         self.asked: Latest[Said] = Latest()
@@ -265,7 +265,7 @@ class Requests:
 
 
 class Link(Requests):
-    """What is known of one connection.
+    """The state of one connection.
 
     Attributes:
         whole: whether it was seen from its beginning; if not, nothing is said of what came before.
@@ -316,7 +316,7 @@ class Link(Requests):
         self.unread = 0  # so many messages of the client could have been any request
 
     def known(self, said: Said) -> Known:
-        """What the server has told whoever a message is of or for: it may tell each user something else."""
+        """Return what the server has told whoever a message is of or for: it may tell each user something else."""
         user = None if said.exchange is None else said.exchange.header("authorization")
         if not said.stateless or hidden(user):
             return self.session  # which user it is, is hidden: those of one connection are taken for one
@@ -325,7 +325,9 @@ class Link(Requests):
 
     @property
     def scattered(self) -> bool:
-        """Whether parts of the session may come by other connections: over HTTP, of several clients without an id."""
+        """Return whether parts of the session may come by other connections: over HTTP, of several clients without
+        an id.
+        """
         return self.http and not self.sse and self.session_id is None and self.shared.several
 
     def declared(self, role: Role, said: Said) -> JsonObject | None:
@@ -347,7 +349,9 @@ FRAME, ORDER, SHAPE, SCHEMA, MEANING = range(5)
 
 
 class Declared(NamedTuple):
-    """How a rule was declared: when it is asked, and of which messages; `stage` orders them, and one stops the next."""
+    """The declaration of a rule: when it applies, and to which messages; `stage` orders them, and one stops the
+    next.
+    """
 
     name: str
     function: Rule
@@ -424,12 +428,12 @@ def objects(value: Any) -> list[JsonObject]:
 
 
 def key(value: Any) -> tuple[Any, ...]:
-    """What finds an id or a token in a table, or whatever came in its place."""
+    """Return what finds an id or a token in a table, or whatever came in its place."""
     return (type(value), value if isinstance(value, (str, int)) else repr(value))
 
 
 def hidden(value: Any) -> bool:
-    """Whether the trace hides a value."""
+    """Return whether the trace hides a value."""
     return isinstance(value, str) and ("[redacted" in value or value == "[encoded]")
 
 

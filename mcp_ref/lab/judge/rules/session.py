@@ -49,7 +49,7 @@ def initialize_comes_first(link: Link, said: Said) -> Verdict:
 
 
 def _begins(link: Link) -> bool:
-    """Whether `initialize` is the beginning: a process has one session, an HTTP client may open another one."""
+    """Return whether `initialize` is the beginning: a process has one session, an HTTP client may open another one."""
     return link.whole or not link.http
 
 
@@ -196,7 +196,7 @@ def notifies_only_what_was_negotiated(link: Link, said: Said) -> Verdict:
 
 
 def lacks(link: Link, said: Said, name: str, side: Role = "server") -> bool:
-    """Whether a side has not declared a capability."""
+    """Return whether a side has not declared a capability."""
     declared = link.declared(side, said)
     return declared is not None and name not in declared
 

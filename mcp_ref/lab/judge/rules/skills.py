@@ -87,7 +87,7 @@ def skills_are_answered(link: Link, said: Said) -> Verdict:
 def unknown_skill_is_invalid_params(link: Link, said: Said) -> Verdict:
     skill = str(said.asked.params.get("uri")).endswith("/SKILL.md")
     unknown = said.request and skill != (said.about == "skills/get")
-    return "error -32602: there is no such skill or directory" if unknown else None
+    return "error -32602: no such skill or directory" if unknown else None
 
 
 @rule("result", "skills/get")

@@ -179,7 +179,7 @@ features.asked("asked_tools_are_declared", "sampling/createMessage", asked_tools
 
 
 def question_of(link: Link, said: Said) -> Question | None:
-    """What a request answers, if it goes on with one that was asked for input."""
+    """Return what a request answers, if it goes on with one that was asked for input."""
     params, known = said.params, link.shared
     if isinstance(state := params.get("requestState"), str) and state in known.states:
         return known.states[state]
@@ -308,7 +308,7 @@ def changes_name_their_subscription(link: Link, said: Said) -> Verdict:
 
 
 def _is_astray(link: Link, said: Said) -> bool:
-    """Whether a change is told on the stream of a request that asks for something else."""
+    """Return whether a change is told on the stream of a request that asks for something else."""
     body = said.exchange.body if link.http and said.exchange is not None and said.exchange.streams else None
     return said.method in _CHANGES and body is not None and body.method != "subscriptions/listen"
 

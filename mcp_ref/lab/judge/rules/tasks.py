@@ -44,7 +44,7 @@ def _support(tool: JsonObject) -> Any:
 
 
 def _declared(link: Link, said: Said, path: str) -> bool | None:
-    """Whether the receiver of a request declares this; None if it is unknown."""
+    """Return whether the receiver of a request declares this; None if it is unknown."""
     capabilities = link.declared(OTHER[said.sender], said)
     return None if capabilities is None else declares(capabilities, path)
 
@@ -55,7 +55,7 @@ def _type(said: Said) -> str:
 
 
 def _known(link: Link, said: Said) -> KnownTask | None:
-    """What was known of the task when the request was sent that a message answers."""
+    """Return what was known of the task when the request was sent that a message answers."""
     known = link.tasks.get(str(said.asked.params.get("taskId")))
     return known if known is not None and known.seq < said.asked.event.seq else None
 
@@ -139,7 +139,7 @@ def task_ids_are_strings(state: JsonObject) -> str | None:
 
 
 def _is_time(value: Any) -> bool:
-    """Whether a value is a time by ISO 8601, in any of its forms."""
+    """Return whether a value is a time by ISO 8601, in any of its forms."""
     if not isinstance(value, str):
         return False
     try:

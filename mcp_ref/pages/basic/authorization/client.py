@@ -88,7 +88,7 @@ class AuthorizedRequest(NamedTuple):
         return self.authorizer.headers(self)
 
     def concerns(self, reply: HttpResponse) -> bool:
-        """Whether another token could help against this 401 or 403."""
+        """Return whether another token could help against this 401 or 403."""
         challenge = _challenge_of(reply)
         lacks_scope = challenge is not None and challenge.parameters.get("error") == "insufficient_scope"
         return reply.status == 401 or lacks_scope
@@ -136,7 +136,7 @@ class Authorizer:
         return False
 
     def learns_nonce(self, request: AuthorizedRequest, reply: HttpResponse) -> bool:
-        """Whether the proof of a request only lacked a nonce, which is known now."""
+        """Return whether the proof of a request only lacked a nonce, which is known now."""
         return False
 
     def await_token(self, call: HttpCall) -> None:
@@ -164,7 +164,7 @@ class Bound(NamedTuple):
 
 
 def _operation(message: Any) -> str:
-    """What a user waits for when this message is sent. "" if it goes out in the background."""
+    """Return what a user waits for when this message is sent. "" if it goes out in the background."""
     if isinstance(message, list):
         return next(filter(None, map(_operation, message)), "")
     if not isinstance(message, dict) or "id" not in message or message.get("method") in (None, "ping"):
@@ -181,7 +181,7 @@ def _challenge_of(reply: HttpResponse) -> Challenge | None:
 
 
 def bind(auth: Any, url: str, revisions: Sequence[Revision] = tuple(REVISIONS.values())) -> Bound:
-    """What the argument `auth` of a client means for a server URL.
+    """Return what the argument `auth` of a client means for a server URL.
 
     Raises: AuthorizationError: a token must not be sent to this URL. TypeError: `auth` is not of a known kind.
     """
@@ -258,7 +258,7 @@ class _Prepared(Authorizer):
 
 
 class GrantOptions(TypedDict, total=False):
-    """What every grant takes; see `Grant`."""
+    """The options of every grant; see `Grant`."""
 
     scopes: Sequence[str] | None
     issuer: str | None
@@ -561,7 +561,7 @@ class TokenKeeper(Authorizer):
 
 
 def open_browser(url: str) -> None:
-    """Open the user's browser, without a shell. Raises: AuthorizationError: there is no browser."""
+    """Open the user's browser, without a shell. Raises: AuthorizationError: no browser was found."""
     import webbrowser
 
     if not webbrowser.open(url):
@@ -748,7 +748,7 @@ class OAuth(Grant):
         return f"client {self.name} {issuer} {self._redirect.geturl()}"
 
     def _registration(self, issuer: str) -> JsonObject:
-        """What the authorization server answered when this client registered there; empty: it has not."""
+        """Return what the authorization server answered when this client registered there; empty: it has not."""
         record = self.store.get(self._key(issuer)) or {}
         return record if "client_id" in record and all(isinstance(each, str) for each in record.values()) else {}
 

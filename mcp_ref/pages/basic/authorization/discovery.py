@@ -41,7 +41,7 @@ _SERVER = "the metadata of the authorization server"
 
 
 class Discovered(NamedTuple):
-    """Where to ask for a token, and for which server.
+    """The place to ask for a token, and the server that the token is for.
 
     Attributes:
         issuer: the authorization server. It is compared as text.
@@ -106,7 +106,7 @@ def discover(
         if metadata["issuer"] not in (origin, f"{origin}/"):
             raise AuthorizationError(f"{_SERVER}: {shown(place)} is of another issuer: {shown(metadata['issuer'])}")
     else:
-        # MUST: use the default paths /authorize, /token and /register if there is no metadata
+        # MUST: use the default paths /authorize, /token and /register without metadata
         # (2025-03-26/basic/authorization#fallbacks-for-servers-without-metadata-discovery)
         metadata = {
             "issuer": origin,

@@ -64,7 +64,9 @@ class Prover:
 
     @property
     def binding(self) -> dict[str, str]:
-        """What an authorization request says, so that the code too is bound to the key (RFC 9449, section 10)."""
+        """Return what an authorization request says, so that the code too is bound to the key (RFC 9449, section
+        10).
+        """
         return {"dpop_jkt": self._key.thumbprint}
 
     def headers(self, method: str, url: str, token: str | None = None) -> dict[str, str]:
@@ -142,7 +144,7 @@ class ProofChecker:
 
 
 def _without_query(url: Any) -> tuple[Any, ...] | None:
-    """What is compared of a URL: its origin and its path (RFC 9449, section 4.3)."""
+    """Return what is compared of a URL: its origin and its path (RFC 9449, section 4.3)."""
     try:
         return (*origin_of(url), urlsplit(url).path or "/") if isinstance(url, str) else None
     except ValueError:

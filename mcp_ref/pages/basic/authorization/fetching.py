@@ -125,14 +125,14 @@ class Fetcher:
             told = {"method": method, "what": what, "status": reply.status, "oauth": without_secrets(answered)}
             self._note("receive", told)
         if 300 <= reply.status < 400:
-            # It could lead anywhere: only the address that was named has been checked.
+            # It could lead anywhere: only the address that was named was checked.
             where = shown(reply.headers.get("Location") or "")
             raise AuthorizationError(f"{what}: {shown(url)} redirects to {where!r}, which is not followed")
         return reply
 
 
 def refuses(reply: Fetched, answer: JsonObject) -> bool:
-    """Whether an answer is a refusal: some servers refuse with status 200."""
+    """Return whether an answer is a refusal: some servers refuse with status 200."""
     return reply.status not in (200, 201) or not answer.keys().isdisjoint(("error", "error_description"))
 
 
@@ -159,13 +159,15 @@ def _json(reply: Fetched) -> JsonObject:
 
 
 def _start_of(body: bytes) -> str:
-    """How a body begins, to be added to a message; without what may be secret: a value by its name, or a long word."""
+    """Return how a body begins, to be added to a message; without what may be secret: a value by its name, or a long
+    word.
+    """
     text = _SECRET.sub(r"\1[...]", " ".join(body[:1000].decode("utf-8", "replace").split()))
     return f", but with {_LONG_WORD.sub('[...]', text)[:120]}" if text else ""
 
 
 def without_secrets(said: Any) -> JsonObject:
-    """What a trace shows of a form, a query or a document: every name, and the values that cannot be secret."""
+    """Return what a trace shows of a form, a query or a document: every name, and the values that cannot be secret."""
     said = said if isinstance(said, dict) else {}
     return {name: value if name in _SHOWN else "[redacted]" for name, value in said.items()}
 

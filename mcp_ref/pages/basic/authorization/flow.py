@@ -73,7 +73,7 @@ class Token(NamedTuple):
 
     @property
     def stale(self) -> bool:
-        """Whether it is known to have ended, or to end soon."""
+        """Return whether it is known to have ended, or to end soon."""
         return self.fresh_until is not None and time.time() >= self.fresh_until
 
     @classmethod
@@ -89,7 +89,7 @@ class Token(NamedTuple):
             return None
 
     def belongs(self, found: Discovered) -> bool:
-        """Whether this authorization server issued it for this MCP server."""
+        """Return whether this authorization server issued it for this MCP server."""
         return (self.issuer, self.resource) == (found.issuer, found.resource)
 
 
@@ -147,7 +147,7 @@ class AuthorizationRequest:
         if scopes is not None:
             query["scope"] = " ".join(scopes)
             if OFFLINE in scopes:
-                # Without `prompt=consent` there is no refresh token (OpenID Connect Core, section 11).
+                # Without `prompt=consent` no refresh token comes (OpenID Connect Core, section 11).
                 query["prompt"] = "consent"
         # MUST: name `resource` in the authorization request (basic/authorization#resource-parameter-implementation)
         if found.resource is not None:
@@ -159,7 +159,7 @@ class AuthorizationRequest:
         self.url = parts._replace(query=urlencode([*own, *query.items()])).geturl()
 
     def is_answer(self, query: str) -> bool:
-        """Whether the browser came back from this request. Nobody else knows its `state`."""
+        """Return whether the browser came back from this request. Nobody else knows its `state`."""
         # SHOULD: discard an answer without `state`, or with another one (basic/authorization#open-redirection)
         states = parse_qs(query, keep_blank_values=True).get("state", [])
         return len(states) == 1 and secrets.compare_digest(states[0].encode(), self._state.encode())

@@ -131,7 +131,7 @@ def header_of(token: str) -> dict[str, Any] | None:
 
 
 def fits(key: Mapping[str, Any], algorithm: str) -> bool:
-    """Whether a public key (JWK) is one that signatures of the algorithm are checked with."""
+    """Return whether a public key (JWK) is one that signatures of the algorithm are checked with."""
     curve = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521", "EdDSA": "Ed25519"}.get(algorithm)
     # A key that is told to others with its private part is nobody's.
     private = not _PRIVATE.isdisjoint(key)
@@ -141,7 +141,7 @@ def fits(key: Mapping[str, Any], algorithm: str) -> bool:
 
 
 def claims_of(token: str, key: Mapping[str, Any], algorithm: str, issuer: str, leeway: float) -> dict[str, Any]:
-    """What a token says.
+    """Return what a token says.
 
     Raises: ValueError: it is not signed with the key, comes from another issuer, or does not count now. It names the
         check that failed, and does not quote the token.
@@ -155,7 +155,7 @@ def claims_of(token: str, key: Mapping[str, Any], algorithm: str, issuer: str, l
 
 
 def self_signed(token: str, kind: str, algorithms: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
-    """What a statement says that has its own public key in its header (`jwk`), and the thumbprint of that key.
+    """Return what a statement says that has its own public key in its header (`jwk`), and the thumbprint of that key.
 
     None if its type or its algorithm is another one, or the signature is not by that key. Its time is not looked at.
     """

@@ -40,7 +40,7 @@ _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 class ProtectedResourceMetadata(TypedDict):
-    """What an MCP server says about itself, above all which authorization servers it trusts (RFC 9728, section 2)."""
+    """An MCP server's statement about itself, above all which authorization servers it trusts (RFC 9728, section 2)."""
 
     resource: str
     authorization_servers: NotRequired[list[str]]
@@ -53,7 +53,7 @@ class ProtectedResourceMetadata(TypedDict):
 
 
 class AuthorizationServerMetadata(TypedDict):
-    """What an authorization server says about itself (RFC 8414; OpenID Connect Discovery uses the same names)."""
+    """An authorization server's statement about itself (RFC 8414; OpenID Connect Discovery uses the same names)."""
 
     issuer: str
     authorization_endpoint: NotRequired[str]
@@ -132,7 +132,7 @@ def resource_metadata_url(resource: str) -> str:
 
 
 def metadata_urls(issuer: str, *, openid: bool = True) -> list[str]:
-    """Where the metadata of an authorization server may stand, in the order in which it is looked for.
+    """Return where the metadata of an authorization server may stand, in the order in which it is looked for.
 
     Args:
         openid: whether the addresses of OpenID Connect Discovery are among them.

@@ -95,7 +95,7 @@ def _about(name: str, redirect_uri: str) -> JsonObject:
 def register(fetcher: Fetcher, found: Discovered, name: str, redirect_uri: str, scopes: tuple[str, ...] | None) -> Any:
     """Register a client (RFC 7591). Returns what the authorization server answered, to be kept.
 
-    Raises: AuthorizationError: there is no registration endpoint, or it refuses.
+    Raises: AuthorizationError: the server has no registration endpoint, or it refuses.
     """
     endpoint = found.metadata.get("registration_endpoint")
     if endpoint is None:

@@ -63,7 +63,7 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 @dataclass(frozen=True)
 class Principal:
-    """Who sent a request, according to its token. It does not contain the token.
+    """The sender of a request, according to its token. It does not contain the token.
 
     Two principals are equal if issuer, subject and client are equal, and then `str()` is too. So a token that was
     refreshed, or that grants more, belongs to the same principal: its sessions, the state of its multi round-trip
@@ -180,7 +180,7 @@ class Protection:
         return Door(self, server, path, main)
 
     def grants(self, held: Collection[str], needed: Collection[str]) -> bool:
-        """Whether a token with the scopes `held` grants all that are `needed`."""
+        """Return whether a token with the scopes `held` grants all that are `needed`."""
         # MUST: accept a broader scope in place of those it implies (basic/authorization#step-up-authorization-flow)
         return set(held).union(*(self._included.get(scope, ()) for scope in held)).issuperset(needed)
 
@@ -191,7 +191,7 @@ class Door:
     Args:
         path: the path of the endpoint. main: the path of the endpoint that `Protection.resource` names.
 
-    Threads: any, once `open` has been called.
+    Threads: any, after `open`.
     """
 
     def __init__(self, protection: Protection, server: Server, path: str, main: str) -> None:
@@ -352,7 +352,9 @@ class Door:
 
     @property
     def routes(self) -> dict[str, Endpoint]:
-        """What is served beside the endpoint, by path: the metadata, which anybody may read, and further routes."""
+        """Return what is served beside the endpoint, by path: the metadata, which anybody may read, and further
+        routes.
+        """
         # MUST: publish protected resource metadata (basic/authorization#authorization-server-location)
         # MUST: publish the metadata at the well-known address with the endpoint's path, which the challenge names too
         # (basic/authorization#protected-resource-metadata-discovery-requirements)

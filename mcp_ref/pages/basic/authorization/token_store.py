@@ -22,10 +22,10 @@ _LOOK_INTERVAL: Final = 0.05  # seconds between attempts at a lock that another 
 
 
 class TokenStore(Protocol):
-    """What keeps tokens and registrations. A program may bring its own, such as one over the system's keyring."""
+    """A store of tokens and registrations. A program may bring its own, such as one over the system's keyring."""
 
     def get(self, name: str) -> dict[str, Any] | None:
-        """What was put under that name, or None."""
+        """Return what was put under that name, or None."""
 
     def put(self, name: str, value: dict[str, Any] | None) -> None:
         """Keep it, in place of what was there; None: forget it."""

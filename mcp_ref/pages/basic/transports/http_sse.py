@@ -22,7 +22,7 @@ from urllib.parse import parse_qs
 
 from mcp_ref.errors import McpError, RemoteProtocolError, TransportClosed
 from mcp_ref.kit.http.http_call import HttpCall, within
-from mcp_ref.kit.http.http_exchange import HttpRefusal, HttpReply, HttpRequest, Places
+from mcp_ref.kit.http.http_exchange import HttpRefusal, HttpReply, HttpRequest, Quota
 from mcp_ref.kit.threads.deadline import CLOSED, Deadline, Interrupted, has_ended
 from mcp_ref.pages.basic.transports.sse import CONTENT_TYPE, Event, encode_event
 from mcp_ref.pages.basic.transports.streamable_http.client import HttpOptions, HttpTransport, checked_url
@@ -33,7 +33,7 @@ from mcp_ref.pages.basic.transports.streamable_http.headers import (
     check_host_and_origin,
 )
 from mcp_ref.pages.basic.transports.streamable_http.server import EndpointOptions, answering, check_scopes, expiry
-from mcp_ref.pages.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, Asked, EventStream
+from mcp_ref.pages.basic.transports.streamable_http.streams import UNREAD_TIMEOUT, EventStream, HttpReplyBase
 from mcp_ref.wire import messages
 from mcp_ref.wire.messages import JsonObject
 from mcp_ref.wire.served import Reply
@@ -99,7 +99,7 @@ class SseEndpoint:
     ) -> None:
         self._server, self._messages_path, self._options, self._tap = server, messages_path, options, tap
         self.revisions = tuple(revision for revision in server.revisions if revision.http == "sse")
-        self._places = Places("sessions", options.max_sessions, options.max_sessions_per_client)
+        self._places = Quota("sessions", options.max_sessions, options.max_sessions_per_client)
         self._lock = threading.Lock()  # guards the two fields below
         self._open: dict[str, _SseSession] = {}
         self._closed = False
@@ -152,7 +152,7 @@ class SseEndpoint:
         with answering(tap, request, reply) as (request, reply):
             identity = self._enter(request, "POST")
             check_content_type(request)
-            if session is None or session.principal != identity or session.conversation.peer.closed is not None:
+            if session is None or session.principal != identity or session.conversation.connection.closed is not None:
                 raise HttpRefusal(404, "Session not found")
             # What the head says is right: only now is the body read.
             body = request.body
@@ -162,9 +162,9 @@ class SseEndpoint:
             if identity is None:
                 session.receive(body)
             else:
-                session.principal, asked = identity, Asked(session.send)
+                session.principal, asked = identity, HttpReplyBase(session.send)
                 asked.principal, asked.authorize = identity, self._options.authorize
-                session.conversation.peer.receive(body, asked)
+                session.conversation.connection.receive(body, asked)
             reply.send(202, {"Content-Type": "text/plain"}, b"Accepted")
 
     def _enter(self, request: HttpRequest, method: str) -> Any:

@@ -39,7 +39,7 @@ class Event(NamedTuple):
 
 
 def event_facts(event: Event) -> dict[str, Any]:
-    """What an event has beside its data."""
+    """Return what an event has beside its data."""
     facts: dict[str, Any] = {} if event.event == "message" else {"event": event.event}
     if event.id:
         facts["eventId"] = event.id

@@ -41,7 +41,7 @@ _REAP_TIMEOUT = 0.25  # seconds to wait for a process to be gone after SIGKILL, 
 
 
 class StdioTransport(LineTransport):
-    """What both roles share: a message is a line."""
+    """The half of stdio that both roles share: a message is a line."""
 
     name = "stdio"
 

@@ -50,7 +50,7 @@ extensions/skills#listing-skills, #getting-a-skill)."""
 
 
 class CacheHint(NamedTuple):
-    """How long, and by whom, the results of a method may be kept: `Server(cache={"tools/list": CacheHint(60)})`.
+    """A hint how long, and by whom, the results of a method may be kept: `Server(cache={"tools/list": CacheHint(60)})`.
 
     Attributes:
         seconds: how long a client may take a result for fresh; 0: it asks each time.
@@ -246,7 +246,7 @@ class ResultCache:
 
 
 class CacheView:
-    """What one client sees of a `ResultCache`: the public results of its server, and the private ones of its own.
+    """One client's view of a `ResultCache`: the public results of its server, and the private ones of its own.
 
     What one client hears of a change on a server holds for all of its views: to ask once too often does no harm.
 

@@ -63,13 +63,13 @@ class CompletionArgument(TypedDict):
 
 
 class CompletionContext(TypedDict):
-    """What else is known: the arguments that have a value already."""
+    """The arguments that have a value already."""
 
     arguments: NotRequired[dict[str, str]]
 
 
 class CompleteRequestParams(RequestParams):
-    """Which argument of a prompt or a template to complete."""
+    """The argument of a prompt or a template to complete."""
 
     ref: Annotated[PromptReference | ResourceTemplateReference, Closed()]
     argument: CompletionArgument

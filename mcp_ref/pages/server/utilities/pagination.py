@@ -44,7 +44,7 @@ class PaginatedRequestParams(RequestParams):
 
 
 class PaginatedResult(Result):
-    """What the result of a list request holds beside its entries; without `nextCursor` it is the last page."""
+    """The members of a list's result beside its entries; without `nextCursor` it is the last page."""
 
     nextCursor: NotRequired[str]
 

@@ -253,7 +253,7 @@ def test_offline_access_is_asked_for_where_it_is_listed_and_not_counted_on(world
     with world.client() as client:
         assert world.visits[0]["scope"] == ("a offline_access" if listed else "a")
         assert world.visits[0].get("prompt") == ("consent" if listed else None)
-        # There was no refresh token; the next 401 is another login.
+        # No refresh token came; the next 401 is another login.
         world.valid, world.token["access_token"] = {"token-2"}, "token-2"
         client.call_tool("t")
     assert len(world.visits) == 2

@@ -203,7 +203,7 @@ def test_all_the_scopes_of_an_operation_are_in_one_challenge() -> None:
         assert lacking(server, called("read"), "nobody") == "basic"
         assert ran == []
         assert server.ask(called("read"), "ada").status == 200
-        # Another name is another tool, and there is none.
+        # Another name is another tool, which nobody registered.
         assert server.ask(called("ADD"), "ada").json["error"]["code"] == -32602
 
 

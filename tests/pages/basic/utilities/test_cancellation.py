@@ -12,7 +12,7 @@ import pytest
 from mcp_ref import Cancel, Context, RequestCancelled, Server
 from mcp_ref.pages.basic.versioning import SUBSCRIPTION_ID
 from mcp_ref.revisions import REVISIONS
-from mcp_ref.wire.served import Incoming
+from mcp_ref.wire.served import ServedRequest
 from tests.eras import MODERN, open_client
 from tests.peers import a_peer
 from tests.support.wire import PATIENCE, Background, opened, to_client
@@ -23,10 +23,10 @@ class Handler:
 
     def __init__(self, result: Any = None) -> None:
         self.running, self.go, self.ended = threading.Event(), threading.Event(), threading.Event()
-        self.incoming: Incoming | None = None
+        self.incoming: ServedRequest | None = None
         self._result = {} if result is None else result
 
-    def __call__(self, incoming: Incoming) -> Any:
+    def __call__(self, incoming: ServedRequest) -> Any:
         self.incoming = incoming
         self.running.set()
         assert self.go.wait(PATIENCE)
@@ -105,7 +105,7 @@ def test_a_cancelled_request_is_not_answered_and_its_handler_can_tell(revision: 
 def test_a_request_cancelled_before_its_turn_is_never_begun() -> None:
     handler, begun = Handler(), SimpleQueue[Any]()
 
-    def answer(incoming: Incoming) -> Any:
+    def answer(incoming: ServedRequest) -> Any:
         begun.put(incoming.id)
         return handler(incoming)
 
@@ -256,7 +256,7 @@ def test_race_cancellation_and_answer_at_the_same_moment_have_one_winner() -> No
     """Whichever comes first owns the request: one answer or none, never two, and the next one is served."""
     starts: SimpleQueue[threading.Barrier] = SimpleQueue()
 
-    def answer(incoming: Incoming) -> Any:
+    def answer(incoming: ServedRequest) -> Any:
         starts.get(timeout=PATIENCE).wait(PATIENCE)
         return {}
 

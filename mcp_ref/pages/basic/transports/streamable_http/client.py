@@ -89,7 +89,7 @@ _OF_STATELESS_ERA = STATELESS_ERRORS | {-32601, -32602, -32603}
 
 
 class HttpOptions(TypedDict, total=False):
-    """What both HTTP transports of a client are told beside the URL; each may be left out.
+    """The options of both HTTP transports of a client, beside the URL; each may be left out.
 
     Attributes:
         headers: sent with every request, such as Authorization.
@@ -197,7 +197,7 @@ class ClientSession(NamedTuple):
 
 @dataclass
 class _Position:
-    """Where an event stream stands, from one connection to the next.
+    """The position in an event stream, from one connection to the next.
 
     Attributes:
         last_id: of the last event; "" before, and behind an event without one.
@@ -215,7 +215,7 @@ class _Position:
 
 
 class HttpTransport:
-    """What both HTTP transports of a client share: requests that a trace is shown, and one message at a time.
+    """The half that both HTTP transports of a client share: requests that a trace is shown, and one message at a time.
 
     Args:
         url: http or https.
@@ -279,7 +279,7 @@ class HttpTransport:
             agreed: the revision that is spoken, if that is settled.
             operation: what a user waits for, if the message does not say it.
 
-        Raises: HttpStatusError: there is no token that the server accepts; and as `HttpClient.open` does.
+        Raises: HttpStatusError: the server accepts no token of ours; and as `HttpClient.open` does.
         """
         http = self._http
         assert http is not None
@@ -323,7 +323,7 @@ class HttpTransport:
             self._tap.deliver()
 
     def _deliver_events(self, reply: HttpResponse, last_id: str = "") -> Iterator[Event]:
-        """Each event of a reply, as it comes, once its message, if it has one, has been delivered.
+        """Each event of a reply, as it comes, after its message, if it has one, was delivered.
 
         Raises: RemoteProtocolError (an event is too long), and as `HttpResponse.read` does.
         """
@@ -394,7 +394,7 @@ class HttpClientTransport(HttpTransport):
 
     @property
     def hangs_up(self) -> bool:
-        """Whether a request is given up by the end of its connection: in the stateless era. See `Transport`."""
+        """Return whether a request is given up by the end of its connection: in the stateless era. See `Transport`."""
         return self.mirror is not None
 
     def agreed(self, revision: Revision) -> None:
@@ -760,7 +760,7 @@ class HttpClientTransport(HttpTransport):
 
 
 def _not_a_message(reply: HttpResponse, body: bytes) -> RemoteProtocolError:
-    """What to raise for a reply that is neither JSON that could be a message, nor an event stream."""
+    """Return the exception to raise for a reply that is neither JSON that could be a message, nor an event stream."""
     if reply.content_type == JSON:
         return RemoteProtocolError(f"the server's reply is not a message: {str(body[:200], 'utf-8', 'replace')!r}")
     untyped = "content without a Content-Type" if body else "no content"

@@ -31,7 +31,7 @@ from mcp_ref.kit.threads.warn_once import Complaints
 from mcp_ref.wire.messages import JsonObject
 
 if TYPE_CHECKING:
-    from mcp_ref.connection.connection import Peer
+    from mcp_ref.connection.connection import Connection
     from mcp_ref.pages.basic.extensions import Extension
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ def check_host_and_origin(request: HttpRequest, hosts: Collection[str] | None, o
 
 
 def allows_origin(origin: str, origins: Collection[str] | None) -> bool:
-    """Whether an origin is one of those, or its host is; see `check_host_and_origin`."""
+    """Return whether an origin is one of those, or its host is; see `check_host_and_origin`."""
     return origins is None or origin.lower() in origins or _host_name(_netloc(origin)) in origins
 
 
@@ -190,7 +190,7 @@ def _text_of(value: int | float) -> str:
 
 
 def decode_value(text: str) -> str:
-    """What a header value stands for.
+    """Return what a header value stands for.
 
     Raises: ValueError: it is marked as base64, and is not exactly what encoding some UTF-8 text gives.
     Spec: basic/transports/streamable-http#value-encoding
@@ -292,7 +292,7 @@ def _mirrored(input_schema: JsonObject, arguments: Any) -> Iterator[tuple[str, A
 
 
 def named(method: str, extensions: Iterable[Extension]) -> str | None:
-    """Which member of `params` an extension has mirrored into `Mcp-Name`."""
+    """Return which member of `params` an extension has mirrored into `Mcp-Name`."""
     return next((each.mirrored[method] for each in extensions if method in each.mirrored), None)
 
 
@@ -341,8 +341,8 @@ class RequestHeaders:
     Threads: any.
     """
 
-    def __init__(self, peer: Peer, extensions: Iterable[Extension]) -> None:
-        self._peer, self._extensions = peer, tuple(extensions)
+    def __init__(self, connection: Connection, extensions: Iterable[Extension]) -> None:
+        self._peer, self._extensions = connection, tuple(extensions)
         self._schemas: dict[str, JsonObject] = {}  # by the name of the tool; replaced, never changed in place
 
     def mirror(self, message: JsonObject) -> Mapping[str, str]:
@@ -372,7 +372,7 @@ class RequestHeaders:
 
 
 class MirroredHeaders:
-    """What the headers of one request repeat of it. Whoever answers it checks that, in the order that the page asks.
+    """The headers that repeat parts of a request. The server checks them in the order that the page asks.
 
     Args:
         headers: names in lower case.

@@ -30,7 +30,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mcp_ref.errors import InternalError, InvalidRequest, Refusal, RemoteProtocolError, UnsupportedVersion
-from mcp_ref.kit.http.http_exchange import HttpRefusal, HttpReply, HttpRequest, Places
+from mcp_ref.kit.http.http_exchange import HttpRefusal, HttpReply, HttpRequest, Quota
 from mcp_ref.kit.threads.deadline import Deadline
 from mcp_ref.kit.typed.json_text import weigh_up_to
 from mcp_ref.pages.basic.batching import wants_answer
@@ -60,7 +60,7 @@ from mcp_ref.pages.basic.transports.streamable_http.streams import (
 from mcp_ref.pages.basic.versioning import InvalidEnvelope, complete, is_stateless
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, Revision
 from mcp_ref.wire import messages
-from mcp_ref.wire.served import Incoming
+from mcp_ref.wire.served import ServedRequest
 
 if TYPE_CHECKING:
     from mcp_ref.pages.basic.subscriptions import Subscription
@@ -83,7 +83,7 @@ _SESSION_ERA = frozenset(revision.name for revision in SESSION_REVISIONS)
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointOptions:
-    """What can be chosen about an endpoint.
+    """The options of an endpoint.
 
     Attributes:
         hosts: the values of `Host` (without a port) that are let in; None for any. Against DNS rebinding.
@@ -119,7 +119,7 @@ class EndpointOptions:
 
 
 def era_of(message: Any, version: str | None, in_session: bool = False) -> Literal["session", "stateless"]:
-    """Which era a POST is of, at an endpoint that serves both.
+    """Return which era a POST is of, at an endpoint that serves both.
 
     Args:
         message: the body.
@@ -206,7 +206,7 @@ class StreamableEndpoint:
             elif with_sessions and request.method in ("GET", "DELETE"):
                 answer = self.sessions.get if request.method == "GET" else self.sessions.delete
             else:
-                # SHOULD: 405 for GET and DELETE if there are no sessions
+                # SHOULD: 405 for GET and DELETE without sessions
                 # (2026-07-28/basic/transports/streamable-http#earlier-streamable-http-revisions)
                 raise HttpRefusal(405, "Method not allowed", headers={"Allow": allowed})
             # 4. That answers it. Calls are counted; what answers a question of theirs is let in until the end.
@@ -247,7 +247,7 @@ class StreamableEndpoint:
 
 
 def expiry(principal: Any) -> float:
-    """When the principal's token ends, in seconds since the epoch; its streams end with it."""
+    """Return when the principal's token ends, in seconds since the epoch; its streams end with it."""
     ends = getattr(principal, "expires", None)
     return float("inf") if ends is None else float(ends)
 
@@ -309,8 +309,8 @@ class SessionEra:
             raise ValueError("session_prefix is at most 64 visible characters of ASCII")
         self._server, self._options = server, options
         self.revisions = {revision.name: revision for revision in server.revisions if revision.http == "streamable"}
-        self._places = Places("sessions", options.max_sessions, options.max_sessions_per_client)
-        self._room = Places("bytes of introductions", MAX_INTRODUCTIONS, MAX_INTRODUCTIONS // 2)
+        self._places = Quota("sessions", options.max_sessions, options.max_sessions_per_client)
+        self._room = Quota("bytes of introductions", MAX_INTRODUCTIONS, MAX_INTRODUCTIONS // 2)
         self._store = options.event_store()
         self._clock = time.monotonic
         self._swept = self._clock()
@@ -377,7 +377,7 @@ class SessionEra:
             if self._closed or session.id not in self._open:
                 self._end(session)
 
-    def _take(self, places: Places, client: str, number: int, identity: Any) -> None:
+    def _take(self, places: Quota, client: str, number: int, identity: Any) -> None:
         """Take so many places for a session; if all are taken, the longest idle one of the same principal makes room.
 
         Raises: HttpRefusal: 429 or 503: all of them are in use.
@@ -399,7 +399,7 @@ class SessionEra:
         self, session: HttpSession, exchange: Exchange, headers: Callable[[], Mapping[str, str]] = dict
     ) -> None:
         """Pass a message to the conversation, which answers it in this thread. Raises Refusal: not a message."""
-        peer, revision, message = session.conversation.peer, session.conversation.terms.revision, exchange.message
+        peer, revision, message = session.conversation.connection, session.conversation.terms.revision, exchange.message
         try:
             if not isinstance(message, list):
                 asks = messages.kind_of(message) == "request"
@@ -505,7 +505,7 @@ class SessionEra:
                 raise HttpRefusal(404, "Session not found")
             session.busy += 1
         try:
-            if session.conversation.peer.closed is not None:
+            if session.conversation.connection.closed is not None:
                 self._end(session)
                 raise HttpRefusal(404, "Session not found")
             if VERSION in request.headers and session.conversation.terms.revision.version_header:
@@ -578,7 +578,7 @@ class StatelessEra:
         self._server, self._keep_alive, self._authorize = server, options.keep_alive, options.authorize
         self.revisions = {} if server.stateless is None else server.stateless.revisions
         self._spoken = [revision.name for revision in reversed(server.revisions)]
-        self._places = Places("subscriptions", options.max_subscriptions, options.max_subscriptions_per_client)
+        self._places = Quota("subscriptions", options.max_subscriptions, options.max_subscriptions_per_client)
         self._lock = threading.Lock()  # guards the two fields below
         self._held: dict[Subscription, HttpReply] = {}
         self._closed = False
@@ -639,7 +639,7 @@ class StatelessEra:
         post = PostReply(exchange.reply, partial(EventStream, "", None), exchange.tap)
         if identity is not None:
             post.principal, post.authorize = identity, self._authorize
-        incoming = Incoming(message["id"], message["method"], message.get("params") or {}, post, gone)
+        incoming = ServedRequest(message["id"], message["method"], message.get("params") or {}, post, gone)
         principal = None if identity is None else str(identity)
         try:
             mirrored = MirroredHeaders(request.headers, request.repeated, self._server.extensions.values())
@@ -664,7 +664,7 @@ class StatelessEra:
             # (basic/transports/streamable-http#cancellation)
             exchange.reply.abort()
 
-    def _hold(self, subscription: Subscription, incoming: Incoming, reply: HttpReply, post: PostReply) -> None:
+    def _hold(self, subscription: Subscription, incoming: ServedRequest, reply: HttpReply, post: PostReply) -> None:
         """Carry a subscription to its end: its result, or a client that is gone, and so has given it up."""
         with self._lock:
             self._held[subscription] = reply

@@ -94,7 +94,7 @@ class EventStore(Protocol):
     def after(self, stream: str, number: int) -> list[tuple[int, str]] | None:
         """The events of a stream after the one of that number, in order; None if some of them are forgotten.
 
-        Asked only if there were some.
+        HttpReplyBase only if there were some.
         """
         ...
 
@@ -364,7 +364,7 @@ def numbers_of(event_id: str) -> tuple[str, int] | None:
 # -- the answer to a POST ------------------------------------------------------------------------------------------
 
 
-class Asked(Reply):
+class HttpReplyBase(Reply):
     """A reply over HTTP, where anybody may ask.
 
     Attributes:
@@ -386,7 +386,7 @@ class Asked(Reply):
             raise
 
 
-class PostReply(Asked):
+class PostReply(HttpReplyBase):
     """The answer to one POST: JSON if the answer comes first, an event stream once something goes before it.
 
     Args:
@@ -466,7 +466,7 @@ class PostReply(Asked):
             return self.stream
 
     def abandoned(self) -> bool:
-        """See `Incoming`. A client that can resume the stream has `RESUME_TIMEOUT` to."""
+        """See `ServedRequest`. A client that can resume the stream has `RESUME_TIMEOUT` to."""
         stream = self.stream
         if not (self._gone() if stream is None or stream.reply is self._reply else stream.reply is None):
             self._left = None
@@ -593,7 +593,7 @@ class HttpSession(Transport, Reply):
 
     @property
     def listens(self) -> bool:
-        """Whether the client has a standing stream open."""
+        """Return whether the client has a standing stream open."""
         with self._lock:
             return self._listening_locked() is not None
 
@@ -657,6 +657,6 @@ class HttpSession(Transport, Reply):
         return self._streams.get(name)
 
     def attached(self) -> int:
-        """How many connections carry a stream of this session now."""
+        """Return how many connections carry a stream of this session now."""
         with self._lock:
             return sum(stream.reply is not None for stream in self._streams.values())

@@ -285,7 +285,7 @@ def test_a_session_that_the_server_has_ended_is_404(server: Server, how: str) ->
         if how == "closed":
             session.close()
         else:
-            session.peer.fail(TransportClosed("no answer to a ping"))
+            session.connection.fail(TransportClosed("no answer to a ping"))
         assert [front.post(PING).status, front.ask("GET", accept="text/event-stream").status] == [404, 404]
         assert (len(front.endpoint.sessions._open), server.sessions) == (0, ())
 

@@ -129,7 +129,7 @@ def test_a_client_that_vanishes_from_its_streams_leaves_the_session_and_nothing_
             wire.reset() if rude else wire.close()
         assert until(lambda: len(service._http._connections) == 1)
         assert other.ask(post(call("echo", text="x"), mcp_session_id=session)).status == 200
-        end = server.sessions[0].peer.transport
+        end = server.sessions[0].connection.transport
         assert until(lambda: end.attached() == 0)  # type: ignore[attr-defined]
 
 
