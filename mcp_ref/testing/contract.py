@@ -20,9 +20,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from mcp_ref.errors import ErrorResponse, MethodNotFound
+from mcp_ref.basic.transports.transport import is_transport
+from mcp_ref.errors import AuthorizationError, ErrorResponse, McpError, MethodNotFound, RequestTimeout, TransportClosed
 from mcp_ref.machinery.json_schema import SchemaRefused, prepare
 from mcp_ref.messages import JsonObject
+from mcp_ref.revisions import REVISIONS
 from mcp_ref.roles.client.client import Client
 
 VERSION: Final = 1
@@ -64,18 +66,22 @@ class NoContract(ValueError):
 def contract_of(client: Client) -> JsonObject:
     """What the server of a connected client promises: its lists, all pages, capabilities, instructions and revisions.
 
+    A server of the session era tells only the revision that was agreed on, so it is asked for each of the others in a
+    conversation of its own; where the client was given a transport, the contract says nothing of revisions.
+
     Returns: an object for `write_contract`, without `_meta`, cache hints and the server's version.
 
-    Raises: what the lists raise.
-    Blocks: until each list has come; the client's timeout bounds each request.
+    Raises: what `Client.connect` and the lists raise.
+    Blocks: until each list has come; the client's time limits bound each request, and each of the conversations.
     Spec: server/tools#listing-tools, and its like.
     """
-    spoken = client.discover()["supportedVersions"] if client.revision.era == "stateless" else [client.revision.name]
     capabilities = client.server_capabilities
     promise = {
-        "contract": VERSION, "name": client.server_info.get("name"), "revisions": sorted(spoken),
+        "contract": VERSION, "name": client.server_info.get("name"),
         "capabilities": capabilities, "instructions": client.instructions,
     }  # fmt: skip
+    if not is_transport(client.target):
+        promise["revisions"] = [name for name in REVISIONS if _speaks(client, name)]
     for kind, (capability, method, key) in _LISTS.items():
         if capability not in capabilities:
             continue
@@ -91,6 +97,24 @@ def contract_of(client: Client) -> JsonObject:
             for each in entries
         }  # fmt: skip
     return promise
+
+
+def _speaks(client: Client, name: str) -> bool:
+    """Whether the server agrees on a revision where that is the only one it is asked for."""
+    agreed = client.revision
+    if name == agreed.name:
+        return True
+    limits = {"timeout": client.timeout, "connect_timeout": client.connect_timeout}
+    try:
+        with Client(client.target, revision=name, trace=client._recorder, **limits):
+            return True
+    except (AuthorizationError, TransportClosed, RequestTimeout):
+        # Whoever does not know the first message of another era, or transport, may end, or say nothing.
+        if REVISIONS[name].http == agreed.http:
+            raise
+    except McpError:
+        pass
+    return False
 
 
 def contract_diff(old: JsonObject, new: JsonObject) -> list[Change]:
@@ -124,8 +148,8 @@ def check_contract(value: Any) -> None:
     if value["contract"] != VERSION:
         raise NoContract(f"it is a contract of version {value['contract']!r}, and this program reads version {VERSION}")
     lists = [value.get(kind, {}) for kind in _LISTS]
-    whole = isinstance(value.get("capabilities"), dict) and isinstance(value.get("revisions"), list)
-    whole = whole and all(isinstance(each, str) for each in value["revisions"])
+    whole = isinstance(value.get("capabilities"), dict) and isinstance(value.get("revisions", []), list)
+    whole = whole and all(isinstance(each, str) for each in value.get("revisions", ()))
     if not whole or not all(isinstance(each, dict) and _are_objects(each.values()) for each in lists):
         raise NoContract("a member of the contract is missing, or is not of its kind")
     for prompt in value.get("prompts", {}).values():
@@ -142,11 +166,12 @@ def _are_objects(values: Any) -> bool:
 
 
 def _changes(old: JsonObject, new: JsonObject) -> Iterator[Change]:
-    for name in sorted({*old["revisions"], *new["revisions"]}):
-        if name not in new["revisions"]:
-            yield Change("breaking", f"revisions/{name}", "is no longer spoken")
-        elif name not in old["revisions"]:
-            yield Change("harmless", f"revisions/{name}", "is spoken now")
+    if "revisions" in old.keys() & new.keys():
+        # What this version does not know it cannot have asked for.
+        for name in sorted(({*old["revisions"]} ^ {*new["revisions"]}) & REVISIONS.keys()):
+            gone = name in old["revisions"]
+            says = "is no longer spoken" if gone else "is spoken now"
+            yield Change("breaking" if gone else "harmless", f"revisions/{name}", says)
     yield from _flags(old["capabilities"], new["capabilities"], "capabilities")
     if old.get("instructions") != new.get("instructions"):
         yield Change("look", "instructions", "changed, and the model reads them")
