@@ -2,7 +2,8 @@
 
 Not here:  judging (trace/check), standing between two peers (trace/between)
 
-Between two peers standard output belongs to the server; findings go to standard error, or to `--report`.
+Between two peers standard output belongs to the server; findings go to standard error, or to `--report`, a file that is
+whole after each event: many clients end their servers with SIGKILL.
 
 Exit codes are those of the command line; 3 also where `--strict` finds something; 6 where there was no message to
 judge, a trace is cut off, or, with `--strict`, not all could be judged.
@@ -11,6 +12,7 @@ judge, a trace is cut off, or, with `--strict`, not all could be judged.
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import os
 import re
@@ -81,6 +83,9 @@ def _judge_live(args: argparse.Namespace, out: TextIO) -> Exit:
         raise UsageError(f"cannot write the trace: {problem}") from None
     recorders = [Recorder(writer.feed, exact=True)] + ([recorder_of(args)] if args.trace else [])
     code = 0
+    if args.report and os.path.isfile(args.report):
+        # A daemon: `end` wakes it, and whoever leaves by an error does not wait for it.
+        threading.Thread(target=writer.follow, name="mcp-check-follow", daemon=True).start()
     try:
         if args.target:
             code = Pipes(args.target, recorders).run()
@@ -168,6 +173,9 @@ class Report:
         if unknown := set(args.ignore) - sentences()["rules"].keys() - {"schema"}:
             raise UsageError(f"--ignore: no rule is called {', '.join(sorted(unknown))}; check --list shows them")
         self._known = set(_baseline(args.baseline)) if args.baseline else set()
+        self._lock = threading.Lock()  # guards all of these, and the file
+        self._news, self._followed, self._over = threading.Event(), False, False
+        self._at: int | None = None  # in the file, where what `follow` has written begins
 
     def begin(self, checker: Checker, file: str = "") -> None:
         """Judge what follows by this checker; it is what stands in the file, if there is one."""
@@ -182,9 +190,32 @@ class Report:
 
     def feed(self, event: TraceEvent) -> None:
         """Judge an event, and write what is found."""
-        self.events += 1
-        for finding in self._checker.feed(event):
-            self.write(finding)
+        with self._lock:
+            self._rewind()
+            self.events += 1
+            for finding in self._checker.feed(event):
+                self.write(finding)
+        self._news.set()
+
+    def follow(self) -> None:
+        """Write the end of the report whenever there is more to say, as if this process were killed, until `end`."""
+        while self._news.wait() and not self._over:
+            self._news.clear()
+            with self._lock:
+                if self._over:
+                    return
+                self._rewind()
+                self._at, self._followed = self._out.tell(), True
+                cut = copy.copy(self)
+                cut._applied, cut._skipped = self._applied + self._checker.applied, {**self._checker.skipped}
+                cut.unjudged = [*self.unjudged, "check was killed, or goes on still"]
+                cut._sum_up()
+
+    def _rewind(self) -> None:
+        """Write over what `follow` has written."""
+        if self._at is not None:
+            self._out.seek(self._at)
+            self._at = None
 
     def write(self, finding: Finding) -> None:
         """Write a finding, if it is one of those that are wanted."""
@@ -223,7 +254,15 @@ class Report:
 
     def end(self) -> Exit:
         """Write what only the end shows, and say how much was looked at."""
-        self._finish()
+        with self._lock:
+            self._over = True
+            self._rewind()
+            self._finish()
+            self._sum_up()
+        self._news.set()
+        return self.code
+
+    def _sum_up(self) -> None:
         applied, skipped, unjudged = self._applied, self._skipped, self.unjudged
         reasons = {reason: sorted(name for name in skipped if skipped[name] == reason) for reason in skipped.values()}
         asked, spoken = {rule for rule, _, _ in applied}, {sentence[:10] for _, sentence, _ in applied}
@@ -256,7 +295,8 @@ class Report:
                 row = "{client:>7} {server:>7}  of {sentences} sentences of {revision} were checked\n"
                 self._out.writelines(row.format(revision=each, **covered[each]) for each in covered)
         self._out.flush()
-        return self.code
+        if self._followed:
+            self._out.truncate()
 
     def _document(self) -> str:
         """JUnit or SARIF: each finding, each rule that was asked and silent, and what was not judged."""

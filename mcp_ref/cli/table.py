@@ -115,7 +115,7 @@ _ASKING: Final = (
     *_TRACING,
     _FULL,
     flag("--json", "the whole result as JSON"),
-    option("--timeout", "S", "seconds for each request (60)", type=seconds, default=60.0),
+    option("--timeout", "S", "seconds for opening, and for each request (60)", type=seconds, default=60.0),
     options("--header", "NAME:VALUE", "for a URL: a header of every request"),
     option("--token-env", "NAME", "for a URL: the environment variable that holds a bearer token"),
     flag("--login", "for a URL: log in with the browser, if the server asks for it"),

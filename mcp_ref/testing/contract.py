@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -40,6 +41,7 @@ _LISTS: Final = {
     "prompts": ("prompts", "list_prompts", "name"),
 }
 _LEFT_OUT: Final = ("_meta", "size", "lastModified")
+_OF_CLIENTS: Final = ("elicitation", "roots", "sampling")  # capabilities
 
 
 class Change(NamedTuple):
@@ -193,6 +195,9 @@ def _flags(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
         if at == "capabilities" and name == "experimental":
             if a != b:
                 yield Change("look", where, "changed, and what it means is not specified")
+        elif at == "capabilities" and name in _OF_CLIENTS:
+            if a != b:
+                yield Change("harmless", where, "changed, and means nothing of a server")
         elif isinstance(a, dict) and isinstance(b, dict):
             yield from _flags(a, b, where)
         elif (name in old and a is not False) and (name not in new or b is False or b is None):
@@ -204,7 +209,11 @@ def _flags(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
 
 
 def _entry(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
-    yield from _schema(old.get("inputSchema"), new.get("inputSchema"), f"{at} input", given=False)
+    # Arguments are an object, whether a schema says so or not.
+    said, says = (
+        {"type": "object", **each} if isinstance(each := side.get("inputSchema"), dict) else each for side in (old, new)
+    )
+    yield from _schema(said, says, f"{at} input", given=False)
     yield from _schema(old.get("outputSchema"), new.get("outputSchema"), f"{at} output", given=True)
     a, b = ({each["name"]: each for each in side.get("arguments", ())} for side in (old, new))
     for name in sorted(a.keys() | b.keys()):
@@ -243,6 +252,11 @@ _NAMES: Final = {"title", "examples", "$comment", "deprecated", "readOnly", "wri
 _LOWER: Final = {"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"}
 _UPPER: Final = {"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"}
 _TYPES: Final = {"null", "boolean", "integer", "number", "string", "array", "object"}
+_DIFFERS: Final = re.compile(
+    r'draft-0[46]|"(minContains|maxContains|prefixItems|additionalItems|dependen\w+|unevaluated\w+|\$?id|\$\w*[aA]nchor'
+    r'|\$dynamicRef|\$recursive\w+)":|"items": \[|"\$ref": "[^"]*",|, "\$ref"'
+)
+"""What the text of a schema shows if it may mean something else in another dialect."""
 Found = Iterator[tuple[str, str, str]]
 
 
@@ -310,7 +324,7 @@ class Comparison:
             # The same text may mean something else where it refers to what has changed.
             if "$ref" in _text(a) and _text(self._old) != _text(self._new):
                 yield "other", at, f"{word} refers to what changed, which cannot be decided"
-        elif word in _NAMES:
+        elif word in _NAMES or (word == "$schema" and not _DIFFERS.search(_text([self._old, self._new]))):
             yield "name", at, f"{word} changed"
         elif word in ("description", "default"):
             yield "text", at, f"{word} changed" if word == "description" else f"default {_said(a)} became {_said(b)}"

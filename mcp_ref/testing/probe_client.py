@@ -40,7 +40,7 @@ from mcp_ref.revisions import LATEST_SESSION, REVISIONS, SESSION_REVISIONS
 from mcp_ref.testing.cases_client import FUNCTIONS, Outcome
 from mcp_ref.testing.probe import Case, Mark, cases, row_of_case
 from mcp_ref.testing.reports import Row
-from mcp_ref.testing.talk import NotApplicable, expect, fits, shown
+from mcp_ref.testing.talk import NotApplicable, Unmet, expect, fits, shown
 from mcp_ref.trace.record import Recorder, Tap
 
 _BRIDGE: Final = str(Path(__file__).with_name("bridge.py"))
@@ -312,7 +312,8 @@ def _look(step: JsonObject, outcome: Outcome, plain: Outcome) -> None:
 
     {"needs": PATTERN} comes also without the case; {"undeclared": CAPABILITY}; {"then": PATTERN} comes; {"never":
     PATTERN} does not; {"next": [PATTERN, PATTERN]}: the second follows the first; {"answered": PATTERN} of an answer;
-    {"goes on"}: it does its work as without the case; {"fails"}: it tells its user; {"ends"}: by itself, however.
+    {"goes on"}: it does its work as without the case; {"fails": METHOD}: it does not go on from the answer as without
+    the case, whether it tells its user by the exit code or not; {"ends"}: by itself, however.
     """
     if "then" in step:
         expect(any(fits(each, step["then"]) for each in outcome.said), f"it never sends {shown(step['then'])}")
@@ -338,7 +339,14 @@ def _look(step: JsonObject, outcome: Outcome, plain: Outcome) -> None:
         expect(outcome.code == plain.code, f"it ends with {outcome.code}, not {plain.code}")
     elif "fails" in step:
         expect(outcome.code is not None, "it does not end")
-        expect(outcome.code != plain.code, f"it ends with {outcome.code}, as if all were well")
+        asked = (
+            [each["method"] for each in which.said if {"id", "method"} <= each.keys()] for which in (outcome, plain)
+        )
+        said, usual = asked
+        if said == usual and outcome.code == plain.code:
+            if usual[-1] == step["fails"]:
+                raise NotApplicable(f"the client does nothing after {step['fails']}, and ends as it always does")
+            raise Unmet(f"it goes on, and ends with {outcome.code}, as if all were well")
     elif "ends" in step:
         expect(outcome.code is not None, "it does not end")
 

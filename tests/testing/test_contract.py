@@ -53,6 +53,8 @@ def ref(target: Any) -> dict[str, Any]:
 
 X, Y = {"x": {"type": "string"}}, {"x": {"type": "string"}, "y": {"type": "string"}}
 SPOKEN = {"revisions": ["2025-06-18", "2025-11-25"]}
+D7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
+BESIDE = D7 | {"properties": {"x": {"$ref": "#/$defs/X", "minLength": 2}}, "$defs": {"X": {"type": "string"}}}
 MOVING = {"capabilities": {"resources": {"listChanged": True}}}
 FIXED: dict[str, Any] = {"capabilities": {"resources": {}}}
 
@@ -126,6 +128,19 @@ CELLS: list[tuple[str, dict[str, Any], dict[str, Any], set[str]]] = [
     ("a revision is gone", SPOKEN, {"revisions": SPOKEN["revisions"][1:]}, {"breaking"}),
     ("a revision is new", {"revisions": SPOKEN["revisions"][1:]}, SPOKEN, {"harmless"}),
     ("a revision that we do not know is gone", {"revisions": ["2031-01-01"]}, {"revisions": []}, set()),
+    ("a server declares what clients do", {"capabilities": {"elicitation": {}, "sampling": {}}}, {}, {"harmless"}),
+    ("a server declares it no longer", {}, {"capabilities": {"roots": {"listChanged": True}}}, {"harmless"}),
+    ("input: the type of all arguments", tool(inputSchema={"properties": X}), of(properties=X), set()),
+    ("input: no longer", of(properties=X), tool(inputSchema={"properties": X}), set()),
+    ("input: another type", of(), tool(inputSchema={"type": "array"}), {"breaking", "harmless"}),
+    ("output: a type", tool(outputSchema={}), out(), {"harmless"}),
+    ("output: no longer a type", out(), tool(outputSchema={}), {"breaking"}),
+    ("the dialect has a name", of(properties=X), of(properties=X, **D7), {"harmless"}),
+    ("a dialect in which it means something else", of(additionalItems=False),
+     of(additionalItems=False, **D7), {"look"}),
+    ("a dialect that hides what stands beside a reference", ref(Y["x"]), {"tools": {"t": {"inputSchema": BESIDE}}},
+     {"look", "breaking"}),
+    ("an old dialect", of(), {"tools": {"t": {"inputSchema": {"$schema": D7["$schema"].replace("7", "4")}}}}, {"look"}),
     ("instructions", {"instructions": "a"}, {"instructions": "b"}, {"look"}),
     ("experimental", {"capabilities": {"experimental": {"a": {}}}}, {"capabilities": {"experimental": {}}}, {"look"}),
 ]  # fmt: skip
