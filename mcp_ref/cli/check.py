@@ -83,9 +83,7 @@ def _judge_live(args: argparse.Namespace, out: TextIO) -> Exit:
         raise UsageError(f"cannot write the trace: {problem}") from None
     recorders = [Recorder(writer.feed, exact=True)] + ([recorder_of(args)] if args.trace else [])
     code = 0
-    if args.report and os.path.isfile(args.report):
-        # A daemon: `end` wakes it, and whoever leaves by an error does not wait for it.
-        threading.Thread(target=writer.follow, name="mcp-check-follow", daemon=True).start()
+    writer.live = recorders[0] if args.report and os.path.isfile(args.report) else None
     try:
         if args.target:
             code = Pipes(args.target, recorders).run()
@@ -151,6 +149,7 @@ class Report:
 
     Attributes:
         unjudged: why little follows from it that nothing was found.
+        live: what the events come from, if the report is a file that is to be whole after each of them.
 
     Args:
         args: `--format`, `--level`, `--hints`, `--role`, `--ignore`, `--baseline`, `--coverage` and `--strict`.
@@ -173,9 +172,7 @@ class Report:
         if unknown := set(args.ignore) - sentences()["rules"].keys() - {"schema"}:
             raise UsageError(f"--ignore: no rule is called {', '.join(sorted(unknown))}; check --list shows them")
         self._known = set(_baseline(args.baseline)) if args.baseline else set()
-        self._lock = threading.Lock()  # guards all of these, and the file
-        self._news, self._followed, self._over = threading.Event(), False, False
-        self._at: int | None = None  # in the file, where what `follow` has written begins
+        self.live: Recorder | None = None
 
     def begin(self, checker: Checker, file: str = "") -> None:
         """Judge what follows by this checker; it is what stands in the file, if there is one."""
@@ -190,32 +187,16 @@ class Report:
 
     def feed(self, event: TraceEvent) -> None:
         """Judge an event, and write what is found."""
-        with self._lock:
-            self._rewind()
-            self.events += 1
-            for finding in self._checker.feed(event):
-                self.write(finding)
-        self._news.set()
-
-    def follow(self) -> None:
-        """Write the end of the report whenever there is more to say, as if this process were killed, until `end`."""
-        while self._news.wait() and not self._over:
-            self._news.clear()
-            with self._lock:
-                if self._over:
-                    return
-                self._rewind()
-                self._at, self._followed = self._out.tell(), True
-                cut = copy.copy(self)
-                cut._applied, cut._skipped = self._applied + self._checker.applied, {**self._checker.skipped}
-                cut.unjudged = [*self.unjudged, "check was killed, or goes on still"]
-                cut._sum_up()
-
-    def _rewind(self) -> None:
-        """Write over what `follow` has written."""
-        if self._at is not None:
-            self._out.seek(self._at)
-            self._at = None
+        self.events += 1
+        for finding in self._checker.feed(event):
+            self.write(finding)
+        # Whatever comes next writes over this end of the report; where more waits already, that writes it.
+        if self.live is not None and self.live.seq == event.seq:
+            at, cut = self._out.tell(), copy.copy(self)
+            cut._applied, cut._skipped = self._applied + self._checker.applied, {**self._checker.skipped}
+            cut.unjudged = [*self.unjudged, "check was killed, or goes on still"]
+            cut._sum_up()
+            self._out.seek(at)
 
     def write(self, finding: Finding) -> None:
         """Write a finding, if it is one of those that are wanted."""
@@ -254,12 +235,8 @@ class Report:
 
     def end(self) -> Exit:
         """Write what only the end shows, and say how much was looked at."""
-        with self._lock:
-            self._over = True
-            self._rewind()
-            self._finish()
-            self._sum_up()
-        self._news.set()
+        self._finish()
+        self._sum_up()
         return self.code
 
     def _sum_up(self) -> None:
@@ -295,7 +272,7 @@ class Report:
                 row = "{client:>7} {server:>7}  of {sentences} sentences of {revision} were checked\n"
                 self._out.writelines(row.format(revision=each, **covered[each]) for each in covered)
         self._out.flush()
-        if self._followed:
+        if self.live is not None:
             self._out.truncate()
 
     def _document(self) -> str:

@@ -41,7 +41,7 @@ _LISTS: Final = {
     "prompts": ("prompts", "list_prompts", "name"),
 }
 _LEFT_OUT: Final = ("_meta", "size", "lastModified")
-_OF_CLIENTS: Final = ("elicitation", "roots", "sampling")  # capabilities
+_OF_CLIENTS: Final = ("elicitation", "roots", "sampling")  # capabilities that some servers declare
 
 
 class Change(NamedTuple):
@@ -103,20 +103,17 @@ def contract_of(client: Client) -> JsonObject:
 
 def _speaks(client: Client, name: str) -> bool:
     """Whether the server agrees on a revision where that is the only one it is asked for."""
-    agreed = client.revision
-    if name == agreed.name:
-        return True
-    limits = {"timeout": client.timeout, "connect_timeout": client.connect_timeout}
+    agreed, limits = client.revision, {"timeout": client.timeout, "connect_timeout": client.connect_timeout}
     try:
-        with Client(client.target, revision=name, trace=client._recorder, **limits):
-            return True
-    except (AuthorizationError, TransportClosed, RequestTimeout):
+        if name != agreed.name:
+            Client(client.target, revision=name, trace=client._recorder, **limits).connect().close()
+    except McpError as problem:
         # Whoever does not know the first message of another era, or transport, may end, or say nothing.
-        if REVISIONS[name].http == agreed.http:
+        alike = REVISIONS[name].http == agreed.http
+        if alike and isinstance(problem, AuthorizationError | TransportClosed | RequestTimeout):
             raise
-    except McpError:
-        pass
-    return False
+        return False
+    return True
 
 
 def contract_diff(old: JsonObject, new: JsonObject) -> list[Change]:
@@ -150,8 +147,9 @@ def check_contract(value: Any) -> None:
     if value["contract"] != VERSION:
         raise NoContract(f"it is a contract of version {value['contract']!r}, and this program reads version {VERSION}")
     lists = [value.get(kind, {}) for kind in _LISTS]
-    whole = isinstance(value.get("capabilities"), dict) and isinstance(value.get("revisions", []), list)
-    whole = whole and all(isinstance(each, str) for each in value.get("revisions", ()))
+    spoken = value.get("revisions", [])
+    whole = isinstance(value.get("capabilities"), dict) and isinstance(spoken, list)
+    whole = whole and all(isinstance(each, str) for each in spoken)
     if not whole or not all(isinstance(each, dict) and _are_objects(each.values()) for each in lists):
         raise NoContract("a member of the contract is missing, or is not of its kind")
     for prompt in value.get("prompts", {}).values():
@@ -171,9 +169,8 @@ def _changes(old: JsonObject, new: JsonObject) -> Iterator[Change]:
     if "revisions" in old.keys() & new.keys():
         # What this version does not know it cannot have asked for.
         for name in sorted(({*old["revisions"]} ^ {*new["revisions"]}) & REVISIONS.keys()):
-            gone = name in old["revisions"]
-            says = "is no longer spoken" if gone else "is spoken now"
-            yield Change("breaking" if gone else "harmless", f"revisions/{name}", says)
+            told = ("breaking", "is no longer spoken") if name in old["revisions"] else ("harmless", "is spoken now")
+            yield Change(told[0], f"revisions/{name}", told[1])
     yield from _flags(old["capabilities"], new["capabilities"], "capabilities")
     if old.get("instructions") != new.get("instructions"):
         yield Change("look", "instructions", "changed, and the model reads them")
@@ -192,12 +189,10 @@ def _changes(old: JsonObject, new: JsonObject) -> Iterator[Change]:
 def _flags(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
     for name in sorted(old.keys() | new.keys()):
         a, b, where = old.get(name), new.get(name), f"{at}.{name}"
-        if at == "capabilities" and name == "experimental":
+        if at == "capabilities" and name in ("experimental", *_OF_CLIENTS):
             if a != b:
-                yield Change("look", where, "changed, and what it means is not specified")
-        elif at == "capabilities" and name in _OF_CLIENTS:
-            if a != b:
-                yield Change("harmless", where, "changed, and means nothing of a server")
+                says = "changed, and what it means of a server is not specified"
+                yield Change("harmless" if name in _OF_CLIENTS else "look", where, says)
         elif isinstance(a, dict) and isinstance(b, dict):
             yield from _flags(a, b, where)
         elif (name in old and a is not False) and (name not in new or b is False or b is None):
@@ -210,10 +205,9 @@ def _flags(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
 
 def _entry(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
     # Arguments are an object, whether a schema says so or not.
-    said, says = (
-        {"type": "object", **each} if isinstance(each := side.get("inputSchema"), dict) else each for side in (old, new)
-    )
-    yield from _schema(said, says, f"{at} input", given=False)
+    takes = [side.get("inputSchema") for side in (old, new)]
+    takes = [{"type": "object", **each} if isinstance(each, dict) and "$ref" not in each else each for each in takes]
+    yield from _schema(*takes, f"{at} input", given=False)
     yield from _schema(old.get("outputSchema"), new.get("outputSchema"), f"{at} output", given=True)
     a, b = ({each["name"]: each for each in side.get("arguments", ())} for side in (old, new))
     for name in sorted(a.keys() | b.keys()):
