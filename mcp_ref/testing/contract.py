@@ -41,7 +41,7 @@ _LISTS: Final = {
     "prompts": ("prompts", "list_prompts", "name"),
 }
 _LEFT_OUT: Final = ("_meta", "size", "lastModified")
-_OF_CLIENTS: Final = ("elicitation", "roots", "sampling")  # capabilities that some servers declare
+_OF_CLIENTS: Final = {"elicitation", "roots", "sampling"}  # capabilities that some servers declare, to no effect
 
 
 class Change(NamedTuple):
@@ -187,12 +187,11 @@ def _changes(old: JsonObject, new: JsonObject) -> Iterator[Change]:
 
 
 def _flags(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
-    for name in sorted(old.keys() | new.keys()):
+    for name in sorted((old.keys() | new.keys()) - _OF_CLIENTS):
         a, b, where = old.get(name), new.get(name), f"{at}.{name}"
-        if at == "capabilities" and name in ("experimental", *_OF_CLIENTS):
+        if at == "capabilities" and name == "experimental":
             if a != b:
-                says = "changed, and what it means of a server is not specified"
-                yield Change("harmless" if name in _OF_CLIENTS else "look", where, says)
+                yield Change("look", where, "changed, and what it means is not specified")
         elif isinstance(a, dict) and isinstance(b, dict):
             yield from _flags(a, b, where)
         elif (name in old and a is not False) and (name not in new or b is False or b is None):
@@ -247,8 +246,7 @@ _LOWER: Final = {"minimum", "exclusiveMinimum", "minLength", "minItems", "minPro
 _UPPER: Final = {"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"}
 _TYPES: Final = {"null", "boolean", "integer", "number", "string", "array", "object"}
 _DIFFERS: Final = re.compile(
-    r'draft-0[46]|"(minContains|maxContains|prefixItems|additionalItems|dependen\w+|unevaluated\w+|\$?id|\$\w*[aA]nchor'
-    r'|\$dynamicRef|\$recursive\w+)":|"items": \[|"\$ref": "[^"]*",|, "\$ref"'
+    r'draft-0[46]|"(\w+Contains|(prefix|additional)Items|(dependen|unevaluated|\$(?!schema|defs))\w+|id)":|"items": \['
 )
 """What the text of a schema shows if it may mean something else in another dialect."""
 Found = Iterator[tuple[str, str, str]]

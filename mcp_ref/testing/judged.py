@@ -60,9 +60,10 @@ class Traffic:
     """
 
     def __init__(self, allow: Iterable[str] = ()) -> None:
-        self._allow, self.allowed, self.warnings = set[str](), set[str](), list[str]()
+        self._allow, self.allowed = set[str](), set[str]()
         for rule in allow:
             self.allow(rule)
+        self.warnings: list[str] = []
         self.replays: list[Replay] = []
         self.answers: Answers | None = None
         self.passed = False
@@ -101,10 +102,8 @@ class Traffic:
 
     def allow(self, rule: str) -> None:
         """Let a rule, or the sentence of an id, be broken in this test. Raises: ValueError: there is none."""
-        rules = sentences()["rules"]
-        if rule not in {EXITS, "schema", *rules} and not any(
-            rule in row["ids"] for rows in rules.values() for row in rows
-        ):
+        known = {each for name, rows in sentences()["rules"].items() for row in rows for each in (name, *row["ids"])}
+        if rule not in known | {EXITS, "schema"}:
             raise ValueError(f"allow: {rule!r} is no rule, and no id of a sentence; mcp-ref check --list shows them")
         self._allow.add(rule)
 
@@ -135,10 +134,10 @@ class Traffic:
         self.recorder.close(GRACE)
         self._found += self._checker.end()
         ends = [(each.conn, each.end) for each in self._events if each.end is not None]
-        ended_by = [end["signal"] for _, end in ends if "signal" in end]
-        self.allowed |= {EXITS} & self._allow if ended_by else set()
+        signals = [end["signal"] for _, end in ends if "signal" in end]
+        self.allowed |= self._allow & {EXITS for _ in signals}
         if EXITS not in self._allow:
-            self.warnings = [f"{EXITS}: the server had to be ended by signal {number}" for number in ended_by]
+            self.warnings = [f"{EXITS}: the server had to be ended by signal {number}" for number in signals]
         ended = {conn for conn, end in ends if "exit" in end}
         left = ["the process of a server is left" for conn, end in ends if "eof" in end and conn not in ended]
         deadline = Deadline(GRACE)
