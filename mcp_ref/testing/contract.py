@@ -103,7 +103,8 @@ def contract_of(client: Client) -> JsonObject:
 
 def _speaks(client: Client, name: str) -> bool:
     """Whether the server agrees on a revision where that is the only one it is asked for."""
-    agreed, limits = client.revision, {"timeout": client.timeout, "connect_timeout": client.connect_timeout}
+    agreed = client.revision
+    limits: JsonObject = {"timeout": client.timeout, "connect_timeout": client.connect_timeout}
     try:
         if name != agreed.name:
             Client(client.target, revision=name, trace=client._recorder, **limits).connect().close()
@@ -169,8 +170,8 @@ def _changes(old: JsonObject, new: JsonObject) -> Iterator[Change]:
     if "revisions" in old.keys() & new.keys():
         # What this version does not know it cannot have asked for.
         for name in sorted(({*old["revisions"]} ^ {*new["revisions"]}) & REVISIONS.keys()):
-            told = ("breaking", "is no longer spoken") if name in old["revisions"] else ("harmless", "is spoken now")
-            yield Change(told[0], f"revisions/{name}", told[1])
+            gone, at = name in old["revisions"], f"revisions/{name}"
+            yield Change("breaking", at, "is no longer spoken") if gone else Change("harmless", at, "is spoken now")
     yield from _flags(old["capabilities"], new["capabilities"], "capabilities")
     if old.get("instructions") != new.get("instructions"):
         yield Change("look", "instructions", "changed, and the model reads them")
@@ -204,9 +205,9 @@ def _flags(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
 
 def _entry(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
     # Arguments are an object, whether a schema says so or not.
-    takes = [side.get("inputSchema") for side in (old, new)]
-    takes = [{"type": "object", **each} if isinstance(each, dict) and "$ref" not in each else each for each in takes]
-    yield from _schema(*takes, f"{at} input", given=False)
+    takes = (side.get("inputSchema") for side in (old, new))
+    a, b = ({"type": "object", **each} if isinstance(each, dict) and "$ref" not in each else each for each in takes)
+    yield from _schema(a, b, f"{at} input", given=False)
     yield from _schema(old.get("outputSchema"), new.get("outputSchema"), f"{at} output", given=True)
     a, b = ({each["name"]: each for each in side.get("arguments", ())} for side in (old, new))
     for name in sorted(a.keys() | b.keys()):
