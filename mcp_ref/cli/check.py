@@ -2,7 +2,8 @@
 
 Not here:  judging (trace/check), standing between two peers (trace/between)
 
-Between two peers standard output belongs to the server; findings go to standard error, or to `--report`.
+Between two peers standard output belongs to the server; findings go to standard error, or to `--report`, a file that is
+whole after each event: many clients end their servers with SIGKILL.
 
 Exit codes are those of the command line; 3 also where `--strict` finds something; 6 where there was no message to
 judge, a trace is cut off, or, with `--strict`, not all could be judged.
@@ -11,6 +12,7 @@ judge, a trace is cut off, or, with `--strict`, not all could be judged.
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import os
 import re
@@ -81,6 +83,7 @@ def _judge_live(args: argparse.Namespace, out: TextIO) -> Exit:
         raise UsageError(f"cannot write the trace: {problem}") from None
     recorders = [Recorder(writer.feed, exact=True)] + ([recorder_of(args)] if args.trace else [])
     code = 0
+    writer.live = recorders[0] if args.report and os.path.isfile(args.report) else None
     try:
         if args.target:
             code = Pipes(args.target, recorders).run()
@@ -146,6 +149,7 @@ class Report:
 
     Attributes:
         unjudged: why little follows from it that nothing was found.
+        live: what the events come from, if the report is a file that is to be whole after each of them.
 
     Args:
         args: `--format`, `--level`, `--hints`, `--role`, `--ignore`, `--baseline`, `--coverage` and `--strict`.
@@ -168,6 +172,7 @@ class Report:
         if unknown := set(args.ignore) - sentences()["rules"].keys() - {"schema"}:
             raise UsageError(f"--ignore: no rule is called {', '.join(sorted(unknown))}; check --list shows them")
         self._known = set(_baseline(args.baseline)) if args.baseline else set()
+        self.live: Recorder | None = None
 
     def begin(self, checker: Checker, file: str = "") -> None:
         """Judge what follows by this checker; it is what stands in the file, if there is one."""
@@ -185,6 +190,13 @@ class Report:
         self.events += 1
         for finding in self._checker.feed(event):
             self.write(finding)
+        # Whatever comes next writes over this end of the report; where more waits already, that writes it.
+        if self.live is not None and self.live.seq == event.seq:
+            at, cut = self._out.tell(), copy.copy(self)
+            cut._applied, cut._skipped = self._applied + self._checker.applied, {**self._checker.skipped}
+            cut.unjudged = [*self.unjudged, "check was killed, or goes on still"]
+            cut._sum_up()
+            self._out.seek(at)
 
     def write(self, finding: Finding) -> None:
         """Write a finding, if it is one of those that are wanted."""
@@ -226,6 +238,10 @@ class Report:
         self._finish()
         if not (self._applied or self.unjudged):
             self.unjudged.append("no rule was asked of any message")
+        self._sum_up()
+        return self.code
+
+    def _sum_up(self) -> None:
         applied, skipped, unjudged = self._applied, self._skipped, self.unjudged
         reasons = {reason: sorted(name for name in skipped if skipped[name] == reason) for reason in skipped.values()}
         asked, spoken = {rule for rule, _, _ in applied}, {sentence[:10] for _, sentence, _ in applied}
@@ -258,7 +274,8 @@ class Report:
                 row = "{client:>7} {server:>7}  of {sentences} sentences of {revision} were checked\n"
                 self._out.writelines(row.format(revision=each, **covered[each]) for each in covered)
         self._out.flush()
-        return self.code
+        if self.live is not None:
+            self._out.truncate()
 
     def _document(self) -> str:
         """JUnit or SARIF: each finding, each rule that was asked and silent, and what was not judged."""

@@ -39,7 +39,6 @@ from mcp_ref.server.utilities.completion import prompt_ref, resource_ref
 from mcp_ref.trace.narrate import METHODS, narrate, narrator_for
 from mcp_ref.trace.record import Recorder, Sink, TraceEvent, bounded, events_of
 
-_CONNECT_TIMEOUT: Final = 10.0
 _LOOK_INTERVAL: Final = 5.0  # without a change for so long, a session is asked whether it is still there
 _SLOW: Final = 1.5  # seconds after which a server that starts is said to be slow
 _FOLLOW_INTERVAL: Final = 0.2
@@ -273,7 +272,7 @@ def ask(command: Asking, args: argparse.Namespace) -> Exit:
                 revision=args.revision,
                 tasks=command is task or getattr(args, "task", False),
                 timeout=args.timeout,
-                connect_timeout=min(args.timeout, _CONNECT_TIMEOUT),
+                connect_timeout=args.timeout,
                 elicit=Form(answers, asking=asking) if answers or asking else None,
                 on_log=None if args.narrate else log,
                 on_change=lambda *change: args.changes.put(change),

@@ -9,6 +9,7 @@ the server cannot be reached, or does not speak the protocol.
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from mcp_ref.cli import shown
 from mcp_ref.cli.commands import Exit, UsageError, ask
 from mcp_ref.errors import McpError, ParseError
 from mcp_ref.messages import JsonObject, decode
+from mcp_ref.revisions import REVISIONS
 from mcp_ref.testing.contract import check_contract, contract_diff, contract_of, write_contract
 from mcp_ref.testing.reports import Row, report
 from mcp_ref.trace.narrate import escaped
@@ -29,7 +31,7 @@ def run(args: argparse.Namespace) -> Exit:
         raise UsageError("contract diff needs FILE, and either a second file or -- and a server")
     old = _read(args.file) if args.action == "diff" else None
     try:
-        new = _read(args.other) if args.other else _asked(args)
+        new = _read(args.other) if args.other else _asked(args, old)
     except McpError as problem:
         shown.note(f"mcp-ref: cannot make a contract: {problem}", failed=True)
         return Exit.CONNECTION
@@ -42,10 +44,18 @@ def run(args: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-def _asked(args: argparse.Namespace) -> JsonObject:
-    """The contract of the server that the command line names."""
+def _asked(args: argparse.Namespace, old: JsonObject | None) -> JsonObject:
+    """The contract of the server that the command line names.
+
+    Unless --revision names one, it is taken in a revision that the old one knows, if it can be: in others a server
+    declares other things.
+    """
     found: list[JsonObject] = []
-    ask(lambda client, _: found.append(contract_of(client)), args)
+    known, named = [*(REVISIONS.keys() & (old or {}).get("revisions", ()))], args.revision
+    for args.revision in [known] * bool(known and not named) + [named]:
+        with suppress(McpError) if args.revision is known else nullcontext():
+            ask(lambda client, _: found.append(contract_of(client)), args)
+            break
     return found[0]
 
 

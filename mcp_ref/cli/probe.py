@@ -13,21 +13,26 @@ import json
 import random
 import re
 import secrets
+import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 from mcp_ref.basic.transports.streamable_http.client import checked_url
 from mcp_ref.cli import shown
 from mcp_ref.cli.commands import Exit, UsageError, headers_of
 from mcp_ref.errors import TransportClosed
 from mcp_ref.revisions import LATEST_STATELESS, REVISIONS
+from mcp_ref.testing.cases import FUNCTIONS
 from mcp_ref.testing.probe import Case, Probe, cases, judge
 from mcp_ref.testing.probe_client import ProbeClient
 from mcp_ref.testing.reports import Row, Verdict, report
 from mcp_ref.testing.talk import Options
 from mcp_ref.trace.narrate import escaped
 from mcp_ref.trace.record import Recorder, TraceEvent
+
+_SIGN_INTERVAL: Final = 10.0  # seconds
 
 
 def run(args: argparse.Namespace) -> Exit:
@@ -107,8 +112,14 @@ def _of_each(probe: Any, args: argparse.Namespace) -> Iterator[Row]:
             # A guarded server: whether it says so rightly can be seen without a token.
             yield from (row for row in probe.run(LATEST_STATELESS.name, guarded=True) if row.verdict != "skip")
         raise
-    for each in spoken:
-        yield from probe.run(each)
+    played = [case for case in probe.chosen if case.play or case.name in FUNCTIONS or not case.rules]
+    total, told = sum(each in case.sentences for each in spoken for case in played), time.monotonic()
+    for number, row in enumerate((row for each in spoken for row in probe.run(each)), 1):
+        # A log needs a sign of life, and not a line for each case.
+        if sys.stderr.isatty() or time.monotonic() > told + _SIGN_INTERVAL:
+            shown.note(f"{number} of {total}: {row.verdict} {row.revision} {row.name}")
+            told = time.monotonic()
+        yield row
 
 
 def _calls(path: str | None) -> list[Any]:

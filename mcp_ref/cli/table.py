@@ -114,7 +114,7 @@ _ASKING: Final = (
     *_TRACING,
     _FULL,
     flag("--json", "the whole result as JSON"),
-    option("--timeout", "S", "seconds for each request (60)", type=seconds, default=60.0),
+    option("--timeout", "S", "seconds for opening, and for each request (60)", type=seconds, default=60.0),
     options("--header", "NAME:VALUE", "for a URL: a header of every request"),
     option("--token-env", "NAME", "for a URL: the environment variable that holds a bearer token"),
     flag("--login", "for a URL: log in with the browser, if the server asks for it"),
@@ -282,7 +282,8 @@ GROUPS: Final = {
             flag("--http", "with --client: {target} is a URL, and not a command"),
             option("--patience", "S", "with --client: seconds that it may take to give up where nobody answers; else "
                    "that is not asked", type=seconds, default=0.0),
-            option("--timeout", "S", "seconds for each answer (5)", type=seconds, default=5.0),
+            option("--timeout", "S", "seconds for each answer (5); six times as long for the first of a process",
+                   type=seconds, default=5.0),
             flag("--strict", "exit with 3 also when a SHOULD is broken"),
             option("--expect", "FILE", "known failures, a line each: CASE REVISION REASON; one that passes fails"),
             option("--allow-calls", "PATTERN", "call tools of such names; without a pattern those that call themselves "

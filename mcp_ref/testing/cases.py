@@ -236,7 +236,7 @@ def listen(talk: Talk) -> list[Any]:
         talk.send(asked)
     else:
         talk.link.write(json.dumps(asked).encode(), mirror(asked, talk.revision), events=1)
-    first = talk.read(Deadline(talk.timeout))
+    first = talk.read(Deadline(talk.limit))
     if fits(first, {"error": {"code": -32601}}):
         _skip("the server has no subscriptions")
     expect(fits(first, {"method": "notifications/subscriptions/acknowledged"}), f"first comes {shown(first)}")

@@ -15,14 +15,17 @@ whose keywords only widen is itself wider. What stands in one keyword but depend
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from mcp_ref.errors import ErrorResponse, MethodNotFound
+from mcp_ref.basic.transports.transport import is_transport
+from mcp_ref.errors import AuthorizationError, ErrorResponse, McpError, MethodNotFound, RequestTimeout, TransportClosed
 from mcp_ref.machinery.json_schema import SchemaRefused, prepare
 from mcp_ref.machinery.private_files import replace
 from mcp_ref.messages import JsonObject
+from mcp_ref.revisions import REVISIONS
 from mcp_ref.roles.client.client import Client
 
 VERSION: Final = 1
@@ -40,6 +43,7 @@ _LISTS: Final = {
     "prompts": ("prompts", "list_prompts", "name"),
 }
 _LEFT_OUT: Final = ("_meta", "size", "lastModified")
+_OF_CLIENTS: Final = {"elicitation", "roots", "sampling"}  # capabilities that some servers declare, to no effect
 
 
 class Change(NamedTuple):
@@ -66,18 +70,22 @@ class NoContract(ValueError):
 def contract_of(client: Client) -> JsonObject:
     """What the server of a connected client promises: its lists, all pages, capabilities, instructions and revisions.
 
+    A server of the session era tells only the revision that was agreed on, so it is asked for each of the others in a
+    conversation of its own; where the client was given a transport, the contract says nothing of revisions.
+
     Returns: an object for `write_contract`, without `_meta`, cache hints and the server's version.
 
-    Raises: what the lists raise.
-    Blocks: until each list has come; the client's timeout bounds each request.
+    Raises: what `Client.connect` and the lists raise.
+    Blocks: until each list has come; the client's time limits bound each request, and each of the conversations.
     Spec: server/tools#listing-tools, and its like.
     """
-    spoken = client.discover()["supportedVersions"] if client.revision.era == "stateless" else [client.revision.name]
     capabilities = client.server_capabilities
     promise = {
-        "contract": VERSION, "name": client.server_info.get("name"), "revisions": sorted(spoken),
+        "contract": VERSION, "name": client.server_info.get("name"),
         "capabilities": capabilities, "instructions": client.instructions,
     }  # fmt: skip
+    if not is_transport(client.target):
+        promise["revisions"] = [name for name in REVISIONS if _speaks(client, name)]
     for kind, (capability, method, key) in _LISTS.items():
         if capability not in capabilities:
             continue
@@ -93,6 +101,22 @@ def contract_of(client: Client) -> JsonObject:
             for each in entries
         }  # fmt: skip
     return promise
+
+
+def _speaks(client: Client, name: str) -> bool:
+    """Whether the server agrees on a revision where that is the only one it is asked for."""
+    agreed = client.revision
+    limits: JsonObject = {"timeout": client.timeout, "connect_timeout": client.connect_timeout}
+    try:
+        if name != agreed.name:
+            Client(client.target, revision=name, trace=client._recorder, **limits).connect().close()
+    except McpError as problem:
+        # Whoever does not know the first message of another era, or transport, may end, or say nothing.
+        alike = REVISIONS[name].http == agreed.http
+        if alike and isinstance(problem, AuthorizationError | TransportClosed | RequestTimeout):
+            raise
+        return False
+    return True
 
 
 def contract_diff(old: JsonObject, new: JsonObject) -> list[Change]:
@@ -120,8 +144,9 @@ def check_contract(value: Any) -> None:
     if value["contract"] != VERSION:
         raise NoContract(f"it is a contract of version {value['contract']!r}, and this program reads version {VERSION}")
     lists = [value.get(kind, {}) for kind in _LISTS]
-    whole = isinstance(value.get("capabilities"), dict) and isinstance(value.get("revisions"), list)
-    whole = whole and all(isinstance(each, str) for each in value["revisions"])
+    spoken = value.get("revisions", [])
+    whole = isinstance(value.get("capabilities"), dict) and isinstance(spoken, list)
+    whole = whole and all(isinstance(each, str) for each in spoken)
     if not whole or not all(isinstance(each, dict) and _are_objects(each.values()) for each in lists):
         raise NoContract("a member of the contract is missing, or is not of its kind")
     tools = value.get("tools", {}).values()
@@ -144,11 +169,11 @@ def _are_objects(values: Any) -> bool:
 
 
 def _changes(old: JsonObject, new: JsonObject) -> Iterator[Change]:
-    for name in sorted({*old["revisions"], *new["revisions"]}):
-        if name not in new["revisions"]:
-            yield Change("breaking", f"revisions/{name}", "is no longer spoken")
-        elif name not in old["revisions"]:
-            yield Change("harmless", f"revisions/{name}", "is spoken now")
+    if "revisions" in old.keys() & new.keys():
+        # What this version does not know it cannot have asked for.
+        for name in sorted(({*old["revisions"]} ^ {*new["revisions"]}) & REVISIONS.keys()):
+            gone, at = name in old["revisions"], f"revisions/{name}"
+            yield Change("breaking", at, "is no longer spoken") if gone else Change("harmless", at, "is spoken now")
     yield from _flags(old["capabilities"], new["capabilities"], "capabilities")
     if old.get("instructions") != new.get("instructions"):
         yield Change("look", "instructions", "changed, and the model reads them")
@@ -165,7 +190,7 @@ def _changes(old: JsonObject, new: JsonObject) -> Iterator[Change]:
 
 
 def _flags(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
-    for name in sorted(old.keys() | new.keys()):
+    for name in sorted((old.keys() | new.keys()) - _OF_CLIENTS):
         a, b, where = old.get(name), new.get(name), f"{at}.{name}"
         if at == "capabilities" and name == "experimental":
             if a != b:
@@ -181,7 +206,10 @@ def _flags(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
 
 
 def _entry(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
-    yield from _schema(old.get("inputSchema"), new.get("inputSchema"), f"{at} input", given=False)
+    # Arguments are an object, whether a schema says so or not.
+    takes = (side.get("inputSchema") for side in (old, new))
+    a, b = ({"type": "object", **each} if isinstance(each, dict) and "$ref" not in each else each for each in takes)
+    yield from _schema(a, b, f"{at} input", given=False)
     yield from _schema(old.get("outputSchema"), new.get("outputSchema"), f"{at} output", given=True)
     a, b = ({each["name"]: each for each in side.get("arguments", ())} for side in (old, new))
     for name in sorted(a.keys() | b.keys()):
@@ -220,6 +248,10 @@ _NAMES: Final = {"title", "examples", "$comment", "deprecated", "readOnly", "wri
 _LOWER: Final = {"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"}
 _UPPER: Final = {"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"}
 _TYPES: Final = {"null", "boolean", "integer", "number", "string", "array", "object"}
+_DIFFERS: Final = re.compile(
+    r'draft-0[46]|"(\w+Contains|(prefix|additional)Items|(dependen|unevaluated|\$(?!schema|defs))\w+|id)":|"items": \['
+)
+"""What the text of a schema shows if it may mean something else in another dialect."""
 Found = Iterator[tuple[str, str, str]]
 
 
@@ -292,7 +324,7 @@ class Comparison:
             # The same text may mean something else where it refers to what has changed.
             if "$ref" in _text(a):
                 yield "other", at, f"{word} refers to what changed, which cannot be decided"
-        elif word in _NAMES:
+        elif word in _NAMES or (word == "$schema" and not _DIFFERS.search(_text([self._old, self._new]))):
             yield "name", at, f"{word} changed"
         elif word in ("description", "default"):
             yield "text", at, f"{word} changed" if word == "description" else f"default {_said(a)} became {_said(b)}"

@@ -31,10 +31,12 @@ from mcp_ref.testing.replay_http import ReplayService
 from mcp_ref.trace.check import Checker
 from mcp_ref.trace.narrate import Narrator, narrate
 from mcp_ref.trace.record import Recorder, TraceEvent, to_row, without_secrets
-from mcp_ref.trace.rulebook import Finding
+from mcp_ref.trace.rulebook import Finding, sentences
 
 GRACE: Final = 5.0
 """Seconds in which threads end after the last client was closed, and in which the recorder hands over what it has."""
+EXITS: Final = "server_exits_with_its_input"
+"""The rule of a server that has to be ended by a signal; it is not the checker's, for it breaks no sentence."""
 _MAX_LINES: Final = 40  # of the traffic, below a failure
 
 
@@ -46,17 +48,23 @@ class Traffic:
     """What the clients of a test and their servers say: recorded exactly, and judged as it happens.
 
     Args:
-        allow: rules of the checker, or ids of sentences, that may be broken.
+        allow: rules of the checker, ids of their sentences, or `EXITS`, that may be broken.
 
     Attributes:
         allowed: those of them that were broken.
         replays: recordings that answer in this test; what they were asked and do not hold is a problem.
         answers: the answers from a script, or None.
         passed: whether the test has ended, and well.
+        warnings: after `close`, what it has found that fails nothing.
+
+    Raises: ValueError, as `allow` does: there is no such rule.
     """
 
     def __init__(self, allow: Iterable[str] = ()) -> None:
-        self._allow, self.allowed = set(allow), set[str]()
+        self._allow, self.allowed = set[str](), set[str]()
+        for rule in allow:
+            self.allow(rule)
+        self.warnings: list[str] = []
         self.replays: list[Replay] = []
         self.answers: Answers | None = None
         self.passed = False
@@ -94,7 +102,10 @@ class Traffic:
         return wrong
 
     def allow(self, rule: str) -> None:
-        """Let a rule, or the sentence of an id, be broken in this test."""
+        """Let a rule, or the sentence of an id, be broken in this test. Raises: ValueError: there is none."""
+        known = {each for name, rows in sentences()["rules"].items() for row in rows for each in (name, *row["ids"])}
+        if rule not in known | {EXITS, "schema"}:
+            raise ValueError(f"allow: {rule!r} is no rule, and no id of a sentence; mcp-ref check --list shows them")
         self._allow.add(rule)
 
     def narrate(self) -> str:
@@ -121,9 +132,12 @@ class Traffic:
         self.recorder.close(GRACE)
         self._found += self._checker.end()
         ends = [(each.conn, each.end) for each in self._events if each.end is not None]
-        left = [f"the server had to be ended by signal {end['signal']}" for _, end in ends if "signal" in end]
+        signals = [end["signal"] for _, end in ends if "signal" in end]
+        self.allowed |= self._allow & {EXITS for _ in signals}
+        if EXITS not in self._allow:
+            self.warnings = [f"{EXITS}: the server had to be ended by signal {number}" for number in signals]
         ended = {conn for conn, end in ends if "exit" in end}
-        left += ["the process of a server is left" for conn, end in ends if "eof" in end and conn not in ended]
+        left = ["the process of a server is left" for conn, end in ends if "eof" in end and conn not in ended]
         deadline = Deadline(GRACE)
         stray = [each for each in set(threading.enumerate()) - self._before if each.name.startswith("mcp-")]
         for thread in stray:

@@ -236,13 +236,18 @@ def mcp_traffic(request: pytest.FixtureRequest) -> Iterator[Traffic]:
     from mcp_ref.testing.judged import Traffic
 
     allow = [*_marked(request.node).get("allow", ()), *request.config.getini("mcp_allow")]
-    request.node.stash[_TRAFFIC] = traffic = Traffic(allow)
+    try:
+        request.node.stash[_TRAFFIC] = traffic = Traffic(allow)
+    except ValueError as problem:
+        _fail(str(problem))
     if "mcp_answers" in request.fixturenames:
         traffic.answers = request.getfixturevalue("mcp_answers")
     yield traffic
     problems = traffic.close()
     if problems := problems + (_findings(request.node) if traffic.passed else []):
         _fail(*problems)
+    for each in traffic.warnings:
+        request.node.warn(pytest.PytestWarning(each))
 
 
 @pytest.fixture

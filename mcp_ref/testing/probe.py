@@ -140,13 +140,13 @@ class Probe:
 
         Raises: TransportClosed: none, and why.
         """
-        why = ""
+        why, silent = "", True
         for revision in wanted or (LATEST_STATELESS.name, LATEST_SESSION.name):
             try:
                 self.open(revision)
                 self.spoken.append(revision)
             except Unmet as problem:
-                why = str(problem)
+                why, silent = str(problem), silent and isinstance(problem, Silent | Gone)
                 # A server of the session era names another one that it speaks.
                 other = self._talk.opening.get("protocolVersion") if self._talk else None
                 if not wanted and any(other == each.name for each in SESSION_REVISIONS):
@@ -154,7 +154,8 @@ class Probe:
             self.close()
         self._alone = not wanted and all(REVISIONS[each].era == "stateless" for each in self.spoken)
         if not self.spoken:
-            raise TransportClosed(f"it does not speak {' or '.join(wanted) or 'any revision'}: {why}")
+            speaks = f"it does not speak {' or '.join(wanted) or 'any revision'}"
+            raise TransportClosed(f"{'no conversation begins' if silent else speaks}: {why}")
         return self.spoken
 
     def open(self, revision: str) -> Talk:

@@ -34,6 +34,7 @@ from mcp_ref.revisions import REVISIONS
 from mcp_ref.trace.record import Recorder, Tap
 
 PROBE: Final = {"name": "mcp-ref-probe", "version": __version__}
+_STARTS: Final = 6  # times as long as for an answer may a process take until its first: it has to start
 _CLOSE: Final = 5.0  # seconds, at least, for an end: a server may have to be killed, on a machine that is busy
 _MAX_HEARD: Final = 64 << 20  # bytes that a server may say in one conversation, with what it takes to keep each line
 _KEPT: Final = 512  # bytes that it takes
@@ -61,7 +62,8 @@ class Options(NamedTuple):
     """How a server is probed.
 
     Attributes:
-        timeout: seconds for each answer, and for a process to end when its input has ended, there 2 at least.
+        timeout: seconds for each answer, for the first of a process six times as long, and for a process to end when
+            its input has ended, there 2 at least.
         only: names, groups, pages or sentences of the cases; none: all.
         calls: "" calls no tool; "*" those that call themselves read-only; else a pattern of names.
         reads: whether listed resources are read. heavy: whether what is large goes to another machine too.
@@ -216,7 +218,7 @@ class _Post:
             return taken
         except RequestTimeout:
             if not taken:
-                raise Silent(f"no answer in {self._talk.timeout:g} s") from None
+                raise Silent(f"no answer in {self._talk.timeout:g} s (--timeout)") from None
             return taken
         except (McpError, EventTooLong) as problem:
             raise Gone(str(problem)) from None
@@ -247,7 +249,7 @@ class Talk:
         link: how it is connected.
 
     Raises: TransportClosed: the server cannot be started.
-    Blocks: `open`, `ask` and their like at most `timeout` seconds for each message, `close` 2.5 times as long, or 5
+    Blocks: `open`, `ask` and their like at most `limit` seconds for each message, `close` 2.5 times as long, or 5
         seconds if that is more.
     Threads: one at a time.
     """
@@ -265,6 +267,7 @@ class Talk:
         self._past: set[str] = set()
         self._inbox: SimpleQueue[Any] = SimpleQueue()
         self._size = self._id = 0
+        self._met = False  # whether anything was answered yet
         # Any: the cases know which of the two they have.
         self.link: Any = (
             _Post(self, target, recorder.tap("server", "http"), options.headers)
@@ -292,6 +295,11 @@ class Talk:
     def capabilities(self) -> JsonObject:
         found = self.opening.get("capabilities")
         return found if isinstance(found, dict) else {}
+
+    @property
+    def limit(self) -> float:
+        """Seconds for the next answer: a process that has not answered yet may have to start."""
+        return self.timeout if self._met or self.over == "http" else _STARTS * self.timeout
 
     # -- what comes
 
@@ -331,7 +339,7 @@ class Talk:
                 message = self._inbox.get(timeout=left)
             except (Empty, RequestTimeout):
                 status = f"HTTP {self.link.status} without an answer" if self.over == "http" else ""
-                raise Silent(status or f"no answer in {self.timeout:g} s") from None
+                raise Silent(status or f"no answer in {self.limit:g} s (--timeout)") from None
             if isinstance(message, Gone):
                 self._inbox.put(message)
                 raise message
@@ -348,9 +356,10 @@ class Talk:
         for place, message in enumerate(self.heard):
             if wanted(message):
                 return self.heard.pop(place)  # type: ignore[no-any-return]
-        deadline = Deadline(self.timeout)
+        deadline = Deadline(self.limit)
         while not wanted(message := self.read(deadline)):
             self.heard.append(message)
+        self._met = True
         return message  # type: ignore[no-any-return]
 
     # -- what is sent

@@ -12,10 +12,11 @@ import subprocess
 import sys
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
+from mcp_ref import Client, TransportClosed
 from mcp_ref.cli import main, table
 from mcp_ref.cli.commands import arguments_of
 from mcp_ref.cli.demo import Telling, build_server, converse
@@ -109,6 +110,20 @@ def test_what_a_command_prints_and_its_exit_code(
     told = capsys.readouterr()
     assert out in told.out
     assert err in told.err
+
+
+@pytest.mark.parametrize("seconds", [0.8, 90.0])
+def test_opening_may_take_as_long_as_an_answer(seconds: float, little: list[str], monkeypatch: Any) -> None:
+    given: list[float] = []
+
+    class Told(Client):
+        def connect(self) -> Self:
+            given.append(self.connect_timeout or 0)
+            raise TransportClosed("as far as this test goes")
+
+    monkeypatch.setattr("mcp_ref.cli.commands.Client", Told)
+    assert run("info", "--timeout", str(seconds), *little) == 4
+    assert given == [seconds]
 
 
 def test_json_is_the_whole_result(capsys: Capture) -> None:

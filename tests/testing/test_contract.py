@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from mcp_ref import Client, Server
+from mcp_ref import Client, RequestTimeout, Server
+from mcp_ref.basic.transports.memory import InProcess
 from mcp_ref.testing.contract import NoContract, contract_diff, contract_of
 
 EMPTY: dict[str, Any] = {"contract": 1, "revisions": ["2026-07-28"], "capabilities": {}, "instructions": None}
@@ -52,6 +53,9 @@ def ref(target: Any) -> dict[str, Any]:
 
 
 X, Y = {"x": {"type": "string"}}, {"x": {"type": "string"}, "y": {"type": "string"}}
+SPOKEN = {"revisions": ["2025-06-18", "2025-11-25"]}
+D7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
+BESIDE = D7 | {"properties": {"x": {"$ref": "#/$defs/X", "minLength": 2}}, "$defs": {"X": {"type": "string"}}}
 MOVING = {"capabilities": {"resources": {"listChanged": True}}}
 FIXED: dict[str, Any] = {"capabilities": {"resources": {}}}
 
@@ -122,8 +126,22 @@ CELLS: list[tuple[str, dict[str, Any], dict[str, Any], set[str]]] = [
     ("a part of one is gone", MOVING, FIXED, {"breaking"}),
     ("a capability is new", {}, {"capabilities": {"logging": {}}}, {"harmless"}),
     ("a part of one is new", FIXED, MOVING, {"harmless"}),
-    ("a revision is gone", {"revisions": ["a", "b"]}, {"revisions": ["a"]}, {"breaking"}),
-    ("a revision is new", {"revisions": ["a"]}, {"revisions": ["a", "b"]}, {"harmless"}),
+    ("a revision is gone", SPOKEN, {"revisions": SPOKEN["revisions"][1:]}, {"breaking"}),
+    ("a revision is new", {"revisions": SPOKEN["revisions"][1:]}, SPOKEN, {"harmless"}),
+    ("a revision that we do not know is gone", {"revisions": ["2031-01-01"]}, {"revisions": []}, set()),
+    ("a server declares what clients do", {"capabilities": {"elicitation": {}, "sampling": {}}}, {}, set()),
+    ("a server declares it no longer", {}, {"capabilities": {"roots": {"listChanged": True}}}, set()),
+    ("input: the type of all arguments", tool(inputSchema={"properties": X}), of(properties=X), set()),
+    ("input: no longer", of(properties=X), tool(inputSchema={"properties": X}), set()),
+    ("input: another type", of(), tool(inputSchema={"type": "array"}), {"breaking", "harmless"}),
+    ("output: a type", tool(outputSchema={}), out(), {"harmless"}),
+    ("output: no longer a type", out(), tool(outputSchema={}), {"breaking"}),
+    ("the dialect has a name", of(properties=X), of(properties=X, **D7), {"harmless"}),
+    ("a dialect in which it means something else", of(additionalItems=False),
+     of(additionalItems=False, **D7), {"look"}),
+    ("a dialect that hides what stands beside a reference", ref(Y["x"]), {"tools": {"t": {"inputSchema": BESIDE}}},
+     {"look", "breaking"}),
+    ("an old dialect", of(), {"tools": {"t": {"inputSchema": {"$schema": D7["$schema"].replace("7", "4")}}}}, {"look"}),
     ("instructions", {"instructions": "a"}, {"instructions": "b"}, {"look"}),
     ("experimental", {"capabilities": {"experimental": {"a": {}}}}, {"capabilities": {"experimental": {}}}, {"look"}),
 ]  # fmt: skip
@@ -207,6 +225,39 @@ def test_a_server_keeps_its_own_contract(revision: str) -> None:
         assert revision in promise["revisions"]
         assert promise["tools"]["forecast"]["inputSchema"]["required"] == ["city"]
         assert contract_diff(promise, contract_of(client)) == []
+
+
+@pytest.mark.parametrize("agreed", [None, "2025-06-18"])
+def test_a_server_is_asked_for_each_revision(agreed: str | None) -> None:
+    """What the two agree on changes with the newer server, and the older revisions are spoken still."""
+    spoken = [["2025-03-26", "2025-06-18"], ["2025-03-26", "2025-06-18", "2025-11-25"], ["2025-06-18", "2026-07-28"]]
+    promises = []
+    for names in spoken:
+        with Client(Server("travel", revisions=names), revision=agreed) as client:
+            promises.append(contract_of(client))
+    assert [each["revisions"] for each in promises] == spoken
+    first, newer, without = promises
+    assert [str(each) for each in contract_diff(first, newer)] == ["harmless: revisions/2025-11-25: is spoken now"]
+    assert [each.where for each in contract_diff(first, without) if each.effect == "breaking"] == [
+        "revisions/2025-03-26"
+    ]
+
+
+def test_a_contract_by_a_given_transport_says_nothing_of_revisions() -> None:
+    server = Server("travel")
+    with Client(InProcess(server, None)) as client:
+        promise = contract_of(client)
+    assert "revisions" not in promise
+    with Client(server) as client:
+        assert contract_diff(promise, contract_of(client)) == contract_diff(contract_of(client), promise) == []
+
+
+def test_a_server_that_can_no_longer_be_reached_has_no_contract() -> None:
+    server = Server("travel", revisions=["2025-06-18", "2025-11-25"])
+    with Client(server) as client:
+        client.connect_timeout = 1e-9
+        with pytest.raises(RequestTimeout):
+            contract_of(client)
 
 
 # -- never harmless where a value shows a break

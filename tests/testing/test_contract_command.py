@@ -60,6 +60,34 @@ def test_a_break_exits_with_3(saved: Path, capsys: pytest.CaptureFixture[str]) -
     assert told.startswith("breaking: tools/forecast input.days: is required now\n")
 
 
+DECLARES = """
+import json, sys
+def say(id, result): print(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}), flush=True)
+about = {"name": "x", "version": "1"}
+for line in sys.stdin:
+    m = json.loads(line)
+    if m["method"] == "initialize":
+        asked = m["params"]["protocolVersion"]
+        spoken = asked if asked in sys.argv[1:] else sys.argv[-1]
+        capabilities = {} if spoken == "2025-11-25" else {"logging": {}}
+        say(m["id"], {"protocolVersion": spoken, "capabilities": capabilities, "serverInfo": about})
+    elif "id" in m:
+        print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "error": {"code": -32601, "message": "no"}}), flush=True)
+"""
+
+
+def test_a_server_is_asked_in_a_revision_that_the_contract_knows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a newer one it declares other things, which breaks nobody."""
+    file, declares = str(tmp_path / "a.json"), ["--", sys.executable, "-c", DECLARES]
+    assert main(["contract", "save", file, *declares, "2025-06-18"]) == 0
+    assert main(["contract", "diff", file, *declares, "2025-06-18", "2025-11-25"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "harmless: revisions/2025-11-25: is spoken now"
+    assert main(["contract", "diff", file, *declares, "2025-11-25"]) == 3
+    assert "breaking: revisions/2025-06-18: is no longer spoken" in capsys.readouterr().out
+
+
 def test_a_look_fails_with_strict_alone(saved: Path) -> None:
     other = saved.with_name("other.json")
     assert main(["contract", "save", str(other), *command(saved.parent, about="asks")]) == 0

@@ -116,9 +116,9 @@ def test_each_revision_is_met_over_its_own_transport(run: Runner) -> None:
 
 
 def test_the_tests_run_under_xdist(run: Runner) -> None:
-    result = run("-n", "2", "-o", "mcp_allow=tool_names", "-o", "mcp_over=http")
+    result = run("-n", "2", "-o", "mcp_allow=tool_names_are_plain", "-o", "mcp_over=http")
     result.assert_outcomes(passed=12)
-    result.stdout.fnmatch_lines(["mcp_allow: tool_names has allowed nothing in this run"])
+    result.stdout.fnmatch_lines(["mcp_allow: tool_names_are_plain has allowed nothing in this run"])
 
 
 BROKEN = {
@@ -179,10 +179,10 @@ def test_a_test_allows_a_finding_itself_and_sees_it(run: Runner) -> None:
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
 def test_an_entry_that_allows_nothing_is_told_at_the_end(run: Runner, workers: tuple[str, ...]) -> None:
-    allow = "mcp_allow=tool_names_are_plain\nid_is_new"
+    allow = "mcp_allow=tool_names_are_plain\nanswered_forms_fit"
     result = run.tests(f"@pytest.mark.mcp(server=BAD)\n{LISTS}{CALLS}", "-o", allow, *workers)
     result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["mcp_allow: id_is_new has allowed nothing in this run"])
+    result.stdout.fnmatch_lines(["mcp_allow: answered_forms_fit has allowed nothing in this run"])
     result.stdout.no_fnmatch_line("mcp_allow: tool_names*")
 
 
@@ -347,14 +347,32 @@ def test_a_thread_that_is_left_fails_the_teardown(run: Runner, monkeypatch: pyte
     alone(result, "*ERROR at teardown of test_leaves*", "threads are left: mcp-*")
 
 
-def test_a_server_that_does_not_end_by_itself_fails_the_teardown(run: Runner) -> None:
-    code = BAD + "import threading\nthreading.Event().wait()\n"
-    result = run.tests(
-        f"STAYS = Command([sys.executable, '-c', {code!r}], grace=0.2)\n"
-        f"@pytest.mark.mcp(server=STAYS, judge=False)\n{LISTS}"
-    )
-    result.assert_outcomes(passed=1, errors=1)
-    alone(result, "*ERROR at teardown of test_lists*", "the server had to be ended by signal 15")
+def test_a_server_that_does_not_end_by_itself_is_warned_of_unless_it_is_allowed(run: Runner) -> None:
+    rule, code = "server_exits_with_its_input", BAD + "import threading\nthreading.Event().wait()\n"
+    stays = f"STAYS = Command([sys.executable, '-c', {code!r}], grace=0.2)\n@pytest.mark.mcp(server=STAYS, judge=False"
+    result = run.tests(f"{stays})\n{LISTS}", "-W", "default::pytest.PytestWarning")
+    result.assert_outcomes(passed=1, warnings=1)
+    alone(result, f"*{rule}: the server had to be ended by signal 15")
+    result = run.tests(f"{stays}, allow=[{rule!r}])\n{LISTS}")
+    result.assert_outcomes(passed=1)
+    result = run.tests(f"{stays})\n{LISTS}", "-o", f"mcp_allow={rule}")
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*has allowed nothing*")
+
+
+@pytest.mark.parametrize("name", ["tool_names", "2025-11-25/server/tools#no-such.1"])
+def test_what_is_allowed_must_exist(run: Runner, name: str) -> None:
+    for result in (
+        run.tests(f"@pytest.mark.mcp(server=BAD, allow=[{name!r}])\n{LISTS}"),
+        run.tests(f"@pytest.mark.mcp(server=BAD)\n{LISTS}", "-o", f"mcp_allow={name}"),
+    ):
+        result.assert_outcomes(errors=1)
+        alone(result, f"allow: '{name}' is no rule, and no id of a sentence; mcp-ref check --list shows them")
+    run.tests(
+        "def test_itself(mcp_traffic):\n"
+        f"    with pytest.raises(ValueError, match='is no rule'): mcp_traffic.allow({name!r})\n"
+        "    mcp_traffic.allow('tool_names_are_plain')\n"
+    ).assert_outcomes(passed=1)
 
 
 # -- what is refused ----------------------------------------------------------------------------------------------

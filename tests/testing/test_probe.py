@@ -223,6 +223,35 @@ def test_one_case_is_played_alone(url: str, capsys: pytest.CaptureFixture[str]) 
     assert out == "spoken: 2026-07-28, 2025-11-25\n3 pass, 0 fail, 0 warn, 0 note, 0 skip, 0 error\n"
 
 
+def test_a_sign_of_life_goes_to_stderr(url: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.setattr("mcp_ref.cli.probe._SIGN_INTERVAL", -1.0)
+    _, out, err = run(capsys, "--only", "ping/empty", "--only", "frames/unknown-method", url)
+    assert err.splitlines() == [
+        "1 of 3: pass 2026-07-28 frames/unknown-method",
+        "2 of 3: pass 2025-11-25 frames/unknown-method",
+        "3 of 3: pass 2025-11-25 ping/empty",
+    ]
+    assert out.startswith("spoken: ")
+
+
+SLOW = """
+import json, sys, threading
+threading.Event().wait(1.5)
+for line in sys.stdin:
+    m = json.loads(line)
+    about = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}
+    said = {"initialize": {"result": about}, "ping": {"result": {}}}
+    if "id" in m:
+        unknown = {"error": {"code": -32601, "message": "no"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": m["id"], **said.get(m["method"], unknown)}), flush=True)
+"""
+
+
+def test_a_server_may_take_longer_to_start_than_to_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "--timeout", "1", "--only", "ping/empty", "--", sys.executable, "-c", SLOW)
+    assert (code, out.splitlines()[0]) == (0, "spoken: 2025-11-25"), err
+
+
 def test_what_was_never_asked_is_not_green(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "--only", "tools/structured", "--", url)
     assert code == 3 and "\nskip  give --call: tools/structured\n" in out
@@ -284,19 +313,24 @@ PYTHON = [sys.executable, "-c"]
 BAD_PEERS = {
     "could not be started": ["--", "/no/such/program"],
     "exited with code 3": ["--", *PYTHON, "raise SystemExit(3)"],
-    "no answer in 0.5 s": ["--", *PYTHON, "import signal; signal.pause()"],
-    "it does not speak any revision": ["--", *PYTHON, "while True: print('Listening ...')"],
-    "it does not speak 2025-06-18": [
+    "no conversation begins: no answer in 3 s (--timeout)": ["--", *PYTHON, "import signal; signal.pause()"],
+    "no conversation begins: ": ["--", *PYTHON, "while True: print('Listening ...')"],
+    "no conversation begins: no answer": [
         "--revision", "2025-06-18", "--", *PYTHON, "while True: print('{\"jsonrpc\": \"2.0\", \"method\": \"x\"}')",
     ],
-    "no answer from http://127.0.0.1:1/mcp": ["--", "http://127.0.0.1:1/mcp"],
+    "no conversation begins: no answer from http://127.0.0.1:1/mcp": ["--", "http://127.0.0.1:1/mcp"],
     "the client does not speak any revision: the client said nothing": ["--client", "--", *PYTHON, "pass", "{target}"],
     "the client does not start its server": ["--client", "--", *PYTHON, "import signal; signal.pause()", "{target}"],
     "the client could not be started": ["--client", "--", "/no/such/program", "{target}"],
 }  # fmt: skip
 
 
-QUICK = ("could not be started", "exited with code 3", "the client could not be started")
+QUICK = (
+    "no conversation begins: no answer from http://127.0.0.1:1/mcp",
+    "could not be started",
+    "exited with code 3",
+    "the client could not be started",
+)
 
 
 @pytest.mark.parametrize(

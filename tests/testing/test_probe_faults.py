@@ -12,8 +12,8 @@ import pytest
 
 from mcp_ref import Recorder
 from mcp_ref.testing.cases_client import CURSORS, Outcome, cursors_come_back
-from mcp_ref.testing.probe import Probe, cases, judge
-from mcp_ref.testing.probe_client import ProbeClient
+from mcp_ref.testing.probe import Probe, cases, judge, row_of_case
+from mcp_ref.testing.probe_client import ProbeClient, _look
 from mcp_ref.testing.reports import Row
 from mcp_ref.testing.talk import Unmet
 from mcp_ref.trace.record import TraceEvent
@@ -254,3 +254,29 @@ def test_only_its_case_fails_against_a_client_with_a_fault(name: str) -> None:
 def test_a_case_passes_against_a_client_without_a_fault(name: str) -> None:
     rows = [row for row in played(name, "-") if row.name == name]
     assert not unmet(rows), rows
+
+
+LISTED = {"method": "tools/list", "id": 1}
+CALLED = {"method": "tools/call", "id": 2}
+TOLD = {"method": "notifications/cancelled"}
+
+
+@pytest.mark.parametrize(
+    ("usual", "said", "code", "verdict"),
+    [
+        ([LISTED, CALLED], [LISTED, CALLED], 0, "fail"),
+        ([LISTED, CALLED], [LISTED, TOLD, CALLED], 0, "fail"),
+        ([LISTED, CALLED], [LISTED], 0, "pass"),  # its program has caught the error
+        ([LISTED, CALLED], [LISTED], 1, "pass"),
+        ([LISTED], [LISTED], 1, "pass"),
+        ([LISTED], [LISTED], 0, "skip"),
+        ([LISTED, CALLED], [LISTED], None, "fail"),
+    ],
+)
+def test_a_client_that_handles_the_error_itself_has_not_taken_the_result(
+    usual: list[Any], said: list[Any], code: int | None, verdict: str
+) -> None:
+    (case,) = cases("client", only=["results/unknown-type"])
+    plain, outcome = Outcome("2026-07-28", usual, code=0), Outcome("2026-07-28", said, code=code)
+    row = row_of_case(case, "2026-07-28", lambda case, _: _look(case.play[-1], outcome, plain))
+    assert row.verdict == verdict

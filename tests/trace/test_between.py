@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
@@ -18,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
+from xml.etree import ElementTree
 
 import pytest
 import requests
@@ -146,7 +148,7 @@ def test_a_client_that_kills_leaves_no_server_behind(whom: str) -> None:
         child.stdin.close()
         (os.killpg if whom == "its group" else os.kill)(child.pid, signal.SIGKILL)
         try:
-            assert b"the server with it: what it found is not summed up" in child.stderr.read()
+            assert b"the server with it: only --report has what it found" in child.stderr.read()
             with pytest.raises(ProcessLookupError):
                 for _ in range(500):
                     os.kill(server, 0)
@@ -239,6 +241,35 @@ def test_a_finding_is_told_on_stderr_and_the_client_sees_its_server() -> None:
     assert out == b'hello\n{"jsonrpc": "2.0", "id": "1", "result": {}}\n'
     assert b"2 findings" in err or b"1 finding " in err
     assert child.returncode == 3
+
+
+@pytest.mark.parametrize("form", ["text", "json", "junit", "sarif"])
+def test_the_report_is_there_when_the_client_kills_it(form: str, tmp_path: Path) -> None:
+    report, odd = tmp_path / "report", b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n'
+    child = between(sys.executable, "-c", MIRROR, options=("--format", form, "--report", str(report)))
+    assert child.stdin and child.stdout
+    with child:
+        for _ in range(2):
+            child.stdin.write(odd)
+            child.stdin.flush()
+            child.stdout.readline()
+        wanted = {"text": "in 4 events", "json": '"events": 4'}.get(form, "id")
+        until = time.monotonic() + PATIENCE
+        while wanted not in (told := report.read_text("utf-8")) or "goes on still" not in told:
+            assert time.monotonic() < until, told
+        child.kill()
+        child.stdin.close()
+        child.wait(PATIENCE)
+    told = report.read_text("utf-8")
+    if form == "json":
+        *findings, last = map(json.loads, told.splitlines())
+        assert last["findings"] == len(findings) > 0
+    elif form == "junit":
+        assert int(ElementTree.fromstring(told)[0].get("errors", 0)) > 0
+    elif form == "sarif":
+        assert json.loads(told)["runs"][0]["results"]
+    else:
+        assert told.count("rules were checked") == 1
 
 
 def test_a_client_of_ours_works_through_it_without_a_finding(tmp_path: Path) -> None:
