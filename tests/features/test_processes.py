@@ -81,7 +81,7 @@ def test_keys_are_replaced_while_rounds_are_under_way(tmp_path: Path) -> None:
 def test_a_missing_key_is_named_where_several_processes_serve(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(ValueError, match="no key in the environment variable MCP_STATE_KEYS"):
+    with pytest.raises(ValueError, match="no key was found in the environment variable MCP_STATE_KEYS"):
         StateKeys.from_env("MCP_STATE_KEYS")
     application = process_of(None).wsgi()
     params = {

@@ -267,7 +267,7 @@ def test_an_entry_that_asks_for_what_no_client_does_has_failed() -> None:
 
 def test_names_that_there_are_not_are_refused() -> None:
     with Host([Entry("a", server())], consent=free()) as host:
-        for name, problem in (("hello", "SERVER/NAME"), ("b/hello", "no server 'b'"), ("a/other", "no tool 'a/other'")):
+        for name, problem in (("hello", "SERVER/NAME"), ("b/hello", "no server is called 'b'"), ("a/other", "no tool is called 'a/other'")):
             with pytest.raises(LocalProtocolError, match=problem):
                 host.call(name)
 

@@ -15,7 +15,7 @@ from mcp_ref.errors import InvalidParams, InvalidRequest, LocalProtocolError, Pa
 from mcp_ref.pages.basic.meta import check_meta_key
 from mcp_ref.wire import messages
 
-PACKAGE = Path(messages.__file__).parent
+PACKAGE = Path(__file__).parents[2] / "mcp_ref"
 
 # -- text <-> JSON ------------------------------------------------------------------------------------------------
 

@@ -64,7 +64,7 @@ def test_a_file_is_checked_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         KeyFile(tmp_path / "none")
     put(tmp_path / "empty", "\n")
-    with pytest.raises(ValueError, match="no key in .*empty"):
+    with pytest.raises(ValueError, match="no key was found in .*empty"):
         KeyFile(tmp_path / "empty")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError):
