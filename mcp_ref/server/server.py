@@ -300,9 +300,13 @@ class Server:
         """Declare tasks from here on, as a tool that is registered with `task=` does."""
         if self.tasks is None:
             from mcp_ref.server.tasks import ServerTasks
+            from mcp_ref.tasks.running import Tasks
 
-            self.tasks = ServerTasks(self, tasks)
-            self.tasks.answer()
+            self.tasks = ServerTasks(self, tasks or Tasks())
+            self.extend(self.tasks.extension)
+            around = {"tools/call": self.tasks.tools_call}
+            self.handlers["session"] = {**self.handlers["session"], **self.tasks.answers, **around}
+            self.handlers["stateless"] = {**self.handlers["stateless"], **around}
         return self.tasks
 
     def extend(self, extension: Extension | Any) -> None:
@@ -462,7 +466,7 @@ class Server:
         else:
             raise ValueError(f'run() knows "http", and "stdio" with max_message alone, not {transport!r} {[*options]}')
         if self.tasks is not None:
-            stuck += self.tasks.close(0.6)
+            stuck += self.tasks.tasks.close(0.6)
         if stuck:
             # End the process although a handler still runs: waiting for it could last for ever.
             leave()
@@ -479,7 +483,7 @@ class Server:
             service.close(deadline.left() or 0.0)
         stuck = [doing for session in self.sessions for doing in session.close(deadline.left() or 0.0)]
         if self.tasks is not None:
-            stuck += self.tasks.close(deadline.left() or 0.0)
+            stuck += self.tasks.tasks.close(deadline.left() or 0.0)
         if self.leave_bus is not None:
             self.leave_bus()
             self.leave_bus = None
