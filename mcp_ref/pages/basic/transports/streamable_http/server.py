@@ -172,9 +172,6 @@ class StreamableEndpoint:
 
     def __call__(self, request: HttpRequest, reply: HttpReply) -> None:
         """Answer one request. Raises OSError if the client is gone."""
-        # A client that asks again over a connection has read the previous answer.
-        if (delivered := request.connection.pop("delivered", None)) is not None:
-            delivered()
         with_sessions = self.options.sessions and bool(self.sessions.revisions)
         allowed = "POST, GET, DELETE" if with_sessions else "POST"
         if "origin" in request.headers:
@@ -431,8 +428,6 @@ class SessionEra:
             if not post.done:
                 # Whatever was not answered by now never will be.
                 post.skip()
-        if post.stream is not None:
-            _forget_once_read(post.stream, session, exchange)
 
     def get(self, exchange: Exchange) -> None:
         """Answer a GET with a stream, and hold it until one side ends it."""
@@ -459,7 +454,6 @@ class SessionEra:
                 stream = found
             until = None if exchange.identity is None else partial(expiry, exchange.identity)
             stream.hold(reply, self._options.keep_alive, request.gone, session.write_waiting, until)
-            _forget_once_read(stream, session, exchange)
 
     def delete(self, exchange: Exchange) -> None:
         """Answer a DELETE: the end of the session."""
@@ -549,13 +543,6 @@ class SessionEra:
             sessions = list(self._open.values())
         for session in sessions:
             self._end(session, deadline.left() or 0.0)
-
-
-def _forget_once_read(stream: EventStream, session: HttpSession, exchange: Exchange) -> None:
-    """Forget a stream that ended on this connection as soon as the client asks for something else over it."""
-    if stream.ended_on is exchange.reply:
-        stream.ended_on = None
-        exchange.request.connection["delivered"] = partial(session.forget, stream)
 
 
 # -- the stateless era --------------------------------------------------------------------------------------------
