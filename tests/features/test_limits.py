@@ -584,6 +584,4 @@ def test_an_answer_that_was_lost_can_be_fetched(server: Server) -> None:
             event_id = wire.chunk().decode().splitlines()[0].removeprefix("id: ")
             wire.reset()
         resumed = request("GET", accept="text/event-stream", mcp_session_id=session, last_event_id=event_id)
-        # As often as the client likes: that the answer was sent does not mean that it has arrived.
-        assert other.ask(resumed).messages[-1]["result"]
         assert other.ask(resumed).messages[-1]["result"]

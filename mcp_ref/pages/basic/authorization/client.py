@@ -119,7 +119,9 @@ class AuthorizedRequest(NamedTuple):
 
 
 class Authorizer:
-    """Authorizes the requests to one server URL."""
+    """The authorization of the requests to one server URL, by a client that may speak these revisions, oldest first."""
+
+    revisions: tuple[Revision, ...] = ()
 
     owner: str | None = None
     """Names the login that the token comes from. While it stays the same, so does the user."""
@@ -127,8 +129,17 @@ class Authorizer:
     extension: str | None = None
     """The name of the protocol extension that this is, if any."""
 
+    def request(
+        self, http: HttpClient, call: HttpCall, method: str, url: str, headers: Mapping[str, str], body: bytes | None,
+        message: Any, agreed: Revision | None, note: Note,
+    ) -> AuthorizedRequest:  # fmt: skip
+        """Return the authorization of one request. `message` is its content, or says what a user waits for."""
+        operation = message if isinstance(message, str) else _operation(message)
+        revisions = self.revisions if agreed is None else (agreed,)
+        return AuthorizedRequest(self, http, call, method, url, headers, body, operation, revisions, note, set())
+
     def headers(self, request: AuthorizedRequest) -> dict[str, str]:
-        """The headers that authorize a request. Raises: AuthorizationError."""
+        """Return the headers that authorize a request. Raises: AuthorizationError."""
         raise NotImplementedError
 
     def renew(self, request: AuthorizedRequest, reply: HttpResponse) -> bool:
@@ -143,24 +154,6 @@ class Authorizer:
         """Wait for a token other than the one that the call was sent with. Raises: whatever cuts the call."""
         while True:
             call.sleep(None)
-
-
-class Bound(NamedTuple):
-    """The authorizer of a URL, for a client that may speak these revisions, oldest first."""
-
-    authorizer: Authorizer
-    revisions: tuple[Revision, ...]
-
-    def request(
-        self, http: HttpClient, call: HttpCall, method: str, url: str, headers: Mapping[str, str], body: bytes | None,
-        message: Any, agreed: Revision | None, note: Note,
-    ) -> AuthorizedRequest:  # fmt: skip
-        """The authorization of one request. `message` is what it carries, or in words what a user waits for."""
-        operation = message if isinstance(message, str) else _operation(message)
-        revisions = self.revisions if agreed is None else (agreed,)
-        return AuthorizedRequest(
-            self.authorizer, http, call, method, url, headers, body, operation, revisions, note, set()
-        )
 
 
 def _operation(message: Any) -> str:
@@ -180,12 +173,12 @@ def _challenge_of(reply: HttpResponse) -> Challenge | None:
     return next((each for each in found if each.scheme in ("bearer", "dpop")), None)
 
 
-def bind(auth: Any, url: str, revisions: Sequence[Revision] = tuple(REVISIONS.values())) -> Bound:
+def bind(auth: Any, url: str, revisions: Sequence[Revision] = tuple(REVISIONS.values())) -> Authorizer:
     """Return what the argument `auth` of a client means for a server URL.
 
     Raises: AuthorizationError: a token must not be sent to this URL. TypeError: `auth` is not of a known kind.
     """
-    if isinstance(auth, Bound):
+    if isinstance(auth, Authorizer):
         return auth
     if not isinstance(auth, str | Grant) and not callable(auth):
         raise TypeError(f"auth must be a token, a function, or an object such as OAuth(...); not {type(auth).__name__}")
@@ -208,7 +201,8 @@ def bind(auth: Any, url: str, revisions: Sequence[Revision] = tuple(REVISIONS.va
             authorizer = _Bearer(auth)
         except TypeError:
             authorizer = _Prepared(auth)
-    return Bound(authorizer, tuple(revisions))
+    authorizer.revisions = tuple(revisions)
+    return authorizer
 
 
 class _Bearer(Authorizer):
