@@ -254,7 +254,7 @@ def heard(server: Server, message: JsonObject | None) -> None:
         for session in server.sessions:
             for uri in session.subscriptions:
                 session.announce(UPDATED, {"uri": uri})
-        for subscription in [] if server.stateless is None else list(server.stateless.subscriptions):
+        for subscription in list(server.subscriptions):
             for uri in subscription.honoured.get("resourceSubscriptions", ()):
                 subscription.put(UPDATED, {"uri": uri})
         return

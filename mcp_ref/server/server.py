@@ -23,10 +23,11 @@ from mcp_ref.kit.typed.uri_template import covers
 from mcp_ref.pages.basic import mrtr
 from mcp_ref.pages.basic.extensions import Extension, extensions_of
 from mcp_ref.pages.basic.lifecycle import Introduction
+from mcp_ref.pages.basic.subscriptions import Subscriptions
 from mcp_ref.pages.basic.versioning import server_discover
 from mcp_ref.pages.client import roots
 from mcp_ref.pages.server import prompts, resources, tools
-from mcp_ref.pages.server.utilities import completion
+from mcp_ref.pages.server.utilities import completion as completion_page
 from mcp_ref.pages.server.utilities import logging as log_page
 from mcp_ref.pages.server.utilities.caching import CACHEABLE, CacheHint
 from mcp_ref.pages.table import METHODS
@@ -84,7 +85,7 @@ ANSWERS: Final[dict[str, Handler]] = {
     "resources/unsubscribe": resources.resources_unsubscribe,
     "tools/list": tools.tools_list,
     "tools/call": tools.tools_call,
-    "completion/complete": completion.completion_complete,
+    "completion/complete": completion_page.completion_complete,
     "logging/setLevel": log_page.logging_set_level,
 }
 """Which function answers which request. `initialize` and `ping` are answered by the session itself, and
@@ -201,6 +202,7 @@ class Server:
         self.generation = 0
         self.sessions: tuple[Session, ...] = ()  # that have not been closed
         self.services: tuple[HttpService | WsgiApplication, ...] = ()
+        self.subscriptions = Subscriptions()
         self._recorder: Recorder | None = None
         self.process = os.getpid()  # in which the sessions and services are
         alone = [revision for revision in self.revisions if revision.era == "stateless"]
@@ -222,9 +224,8 @@ class Server:
     prompt = prompts.prompt
     remove_prompt = prompts.remove_prompt
     # server/utilities/completion
-    # In this order, since inside the class the second hides the page of the same name.
-    completion_values = completion.completion_values
-    completion = completion.completion
+    completion = completion_page.completion
+    completion_values = completion_page.completion_values
     # server/utilities/logging
     log = log_page.log_to_all
     # basic/patterns/mrtr
@@ -265,7 +266,7 @@ class Server:
         # SHOULD: notify when the list of tools changes (server/tools#list-changed-notification)
         # SHOULD: notify when the list of resources changes (server/resources#list-changed-notification)
         # SHOULD: notify when the list of prompts changes (server/prompts#list-changed-notification)
-        heard = self.sessions or self.services or self.leave_bus or (self.stateless and self.stateless.subscriptions)
+        heard = self.sessions or self.services or self.leave_bus or self.subscriptions
         if heard and (method := FEATURES[feature].list_changed) is not None:
             self.announce_change(method, {})
 
@@ -285,7 +286,7 @@ class Server:
             params or None,
             lambda session: uri is None or any(covers(asked, uri) for asked in session.subscriptions),
         )
-        for subscription in [] if self.stateless is None else list(self.stateless.subscriptions):
+        for subscription in list(self.subscriptions):
             subscription.put(method, params)
 
     def announce(self, method: str, params: JsonObject | None, wanted: Callable[[Session], bool]) -> None:

@@ -46,7 +46,6 @@ from mcp_ref.pages.basic.subscriptions import (
     LISTEN,
     ChannelSubscriptions,
     Subscription,
-    Subscriptions,
     SubscriptionsListenRequestParams,
 )
 from mcp_ref.pages.basic.utilities import answer_ping, token_of
@@ -529,7 +528,6 @@ class StatelessAnswerer:
 
     def __init__(self, server: Server, revisions: Sequence[Revision]) -> None:
         self.server, self.revisions = server, {revision.name: revision for revision in revisions}
-        self.subscriptions = Subscriptions()
         # Replaced as one, when something was registered since: which revisions and features there are, as rules.
         self._terms: tuple[int, dict[str, Negotiated]] = (-1, {})
 
@@ -594,8 +592,8 @@ class StatelessAnswerer:
                 raise RateLimited(wait)
             listen = cast(SubscriptionsListenRequestParams, params)
             if self.server.extensions:
-                return open_extended(self.subscriptions, Context(call, incoming), listen)
-            return self.subscriptions.open(incoming, listen, terms.local)
+                return open_extended(self.server.subscriptions, Context(call, incoming), listen)
+            return self.server.subscriptions.open(incoming, listen, terms.local)
         result = call.serve(incoming)
         if method in CACHEABLE and result.get("resultType") != "input_required":
             # MUST: complete results of discovery, the lists and `resources/read` have `ttlMs` and `cacheScope`

@@ -163,14 +163,12 @@ class ServerTasks(TaskSide):
 
     def tell(self, record: JsonObject) -> None:
         """Tell the subscriptions of this process the state of a task. (Other processes look into the store.)"""
-        if self.server.stateless is None or not self.server.stateless.subscriptions:
-            return
-        latest: JsonObject | None = record
+        latest: JsonObject | None = record if self.server.subscriptions else None
         # Again if it has changed meanwhile: the news of another thread must not be overtaken by this.
         while latest is not None:
             record = latest
             params = cast(JsonObject, shown(record, self.tasks, tools.CallToolResult))
-            for subscription in list(self.server.stateless.subscriptions):
+            for subscription in list(self.server.subscriptions):
                 subscription.put(TOLD, params, ("taskIds", record["id"]))
             latest = self.tasks.store.get(record["id"])
             if latest is not None and latest["version"] == record["version"]:
@@ -178,8 +176,12 @@ class ServerTasks(TaskSide):
 
     def look(self) -> None:
         """Tell the subscriptions what other processes have changed."""
-        subscriptions = () if self.server.stateless is None else tuple(self.server.stateless.subscriptions)
-        asked = {each for subscription in subscriptions for name, each in subscription.also if name == "taskIds"}
+        asked = {
+            each
+            for subscription in list(self.server.subscriptions)
+            for name, each in subscription.also
+            if name == "taskIds"
+        }
         self._told = {task_id: version for task_id, version in self._told.items() if task_id in asked}
         for task_id in asked:
             is_new = self.tasks.store.wait(task_id, self._told.get(task_id, 0), 0)
