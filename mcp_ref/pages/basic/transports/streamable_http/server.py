@@ -549,7 +549,6 @@ class SessionEra:
 
 
 _SHUTDOWN = "the server is shutting down"
-_NO_RESPONSES = "Invalid request: in this revision a client sends no responses"
 
 
 class StatelessEra:
@@ -577,19 +576,26 @@ class StatelessEra:
         """
         request, message, reply = exchange.request, exchange.message, exchange.reply
         try:
-            asks = messages.kind_of(message) == "request"
+            kind = messages.kind_of(message)
         except RemoteProtocolError:
-            raise InvalidRequest(_NO_RESPONSES) from None
+            kind = "response"  # that is malformed
+        # MUST: the body is a single request or notification, never a response
+        # (basic/transports/streamable-http#sending-messages)
+        if kind == "response":
+            raise InvalidRequest("Invalid request: in this revision a client sends no responses")
         # MUST: 400 for a version that is not served (basic/transports/streamable-http#protocol-version-header)
         version = request.headers.get(VERSION, self._spoken[0])
         # A request that says its version in `_meta` as well is looked at later: first the two must match.
-        if version not in self._spoken and not (asks and is_stateless(message["method"], message.get("params"))):
+        envelope = kind == "request" and is_stateless(message["method"], message.get("params"))
+        if version not in self._spoken and not envelope:
             raise UnsupportedVersion(version, self._spoken)
-        if not asks:
-            self._accept_notification(exchange)
+        if kind == "notification":
+            # MUST: 202 without a body answers the POST of a notification
+            # (basic/transports/streamable-http#sending-messages)
+            reply.send(202, {})
             return
         # A request is answered in this thread, unless it is one subscription too many.
-        if message["method"] != "subscriptions/listen":
+        if message["method"] != LISTEN:
             # It is given up if the client hangs up, or the server ends.
             self._answer(exchange, lambda: self._closed or request.gone())
             return
@@ -604,16 +610,6 @@ class StatelessEra:
             self._answer(exchange, request.gone)
         finally:
             self._places.give_back(request.peer)
-
-    def _accept_notification(self, exchange: Exchange) -> None:
-        """Answer a notification with 202. Raises: Refusal: it is a response, or of another version."""
-        # MUST: the body is a single request or notification, never a response
-        # (basic/transports/streamable-http#sending-messages)
-        if "method" not in exchange.message:
-            raise InvalidRequest(_NO_RESPONSES)
-        # MUST: 202 without a body answers the POST of a notification
-        # (basic/transports/streamable-http#sending-messages)
-        exchange.reply.send(202, {})
 
     def _answer(self, exchange: Exchange, gone: Callable[[], bool]) -> None:
         """Answer a request in this thread. The one place of this era that turns exceptions into errors.
