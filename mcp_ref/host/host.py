@@ -160,13 +160,14 @@ class Host:
                 self.tell(server, "notice", f"a rule can match nothing: {' '.join(rule)}")
         self._closing = False
         for hosted in chosen:
-            if not self._closing and hosted.entry.problem is None and hosted.happen("ask"):
-                name, bound = hosted.name, hosted.bound
-                question = Question("start", name, name, bound, bound, hosted.shown, hosted.warnings)
-                if not (decision := self.consent.decide(question)).allowed:
-                    hosted.happen("refuse", f"not started, by {decision.by}")
-                elif hosted.happen("allow"):
-                    hosted.begin()
+            if self._closing or hosted.entry.problem is not None or not hosted.happen("ask"):
+                continue
+            name, bound = hosted.name, hosted.bound
+            question = Question("start", name, name, bound, bound, hosted.shown, hosted.warnings)
+            if not (decision := self.consent.decide(question)).allowed:
+                hosted.happen("refuse", f"not started, by {decision.by}")
+            elif hosted.happen("allow"):
+                hosted.begin()
         for hosted in chosen if wait else ():
             hosted.settle()
         return self

@@ -446,11 +446,13 @@ class Server:
         Blocks: until the end of input, the parent's end, Ctrl-C, SIGTERM, or `close()` in another thread.
         Spec: basic/transports#stdio, basic/lifecycle#shutdown
         """
+        if transport != "http" and (transport != "stdio" or not options.keys() <= {"max_message"}):
+            raise ValueError(f'run() knows "http", and "stdio" with max_message alone, not {transport!r} {[*options]}')
         if transport == "http":
             from mcp_ref.server.http import run
 
             stuck = run(self, options)
-        elif transport == "stdio" and options.keys() <= {"max_message"}:
+        else:
             from mcp_ref.pages.basic.transports.stdio import StdioServerTransport
 
             tell_terminal(self.info["name"])
@@ -464,8 +466,6 @@ class Server:
                     stuck = session.close(timeout=drain + 0.6, drain=drain)
                 finally:
                     self.close_recorder(0.6)
-        else:
-            raise ValueError(f'run() knows "http", and "stdio" with max_message alone, not {transport!r} {[*options]}')
         if self.tasks is not None:
             stuck += self.tasks.tasks.close(0.6)
         if stuck:

@@ -319,12 +319,11 @@ class Door:
             anywhere = False
         except ResourceNotFound:
             anywhere = True
-        if below:
-            for feature in ("resources", "templates"):
-                for key, entry in self._server.registries[feature].items():
-                    start = key.partition("{")[0]
-                    if entry.scopes and (covers(uri, start) or (anywhere and uri.startswith(start))):
-                        yield from entry.scopes
+        registered = self._server.registries
+        for key, entry in (*registered["resources"].items(), *registered["templates"].items()) if below else ():
+            start = key.partition("{")[0]
+            if covers(uri, start) or (anywhere and uri.startswith(start)):
+                yield from entry.scopes
 
     # -- challenges and metadata
 

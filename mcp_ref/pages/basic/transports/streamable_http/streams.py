@@ -603,23 +603,22 @@ class HttpSession(Transport, Reply):
 
     def write_waiting(self) -> None:
         """Run what waits, in order, while the client has a standing stream open; one thread at a time does."""
-        with self._lock:
-            if self._writer is not None:
-                return
-            self._writer = threading.current_thread()
-        try:
-            while True:
-                with self._lock:
-                    if not self._waiting or self._listening_locked() is None:
-                        # In one step with the look: what comes from here on wakes a holder again, which may be at it
-                        # before this thread goes on.
-                        self._writer = None
-                        break
-                    job = self._waiting.pop(0)
+        this = threading.current_thread()
+        while True:
+            with self._lock:
+                if self._writer not in (None, this):
+                    return
+                if not self._waiting or self._listening_locked() is None:
+                    # In one step with the look: what comes from here on wakes a holder again, which may be at it
+                    # before this thread goes on.
+                    self._writer = None
+                    break
+                self._writer, job = this, self._waiting.pop(0)
+            try:
                 job()
-        except BaseException:
-            self._writer = None
-            raise
+            except BaseException:
+                self._writer = None
+                raise
         if self.tap is not None:
             self.tap.deliver()
 
