@@ -586,8 +586,9 @@ class StatelessEra:
         # MUST: 400 for a version that is not served (basic/transports/streamable-http#protocol-version-header)
         version = request.headers.get(VERSION, self._spoken[0])
         # A request that says its version in `_meta` as well is looked at later: first the two must match.
-        envelope = kind == "request" and is_stateless(message["method"], message.get("params"))
-        if version not in self._spoken and not envelope:
+        if version not in self._spoken and (
+            kind == "notification" or not is_stateless(message["method"], message.get("params"))
+        ):
             raise UnsupportedVersion(version, self._spoken)
         if kind == "notification":
             # MUST: 202 without a body answers the POST of a notification
