@@ -120,7 +120,7 @@ class Reconnector:
             raise
 
     def _connect(self) -> Transport:
-        """A connection to a child process or to a server in this one; or the transport that was given."""
+        """Return a connection to a child process or to a server in this one; or the transport that was given."""
         target, tap = self.client.target, self.client.tap
         if isinstance(target, Command):
             from mcp_ref.pages.basic.transports.stdio import StdioClientTransport
@@ -160,7 +160,7 @@ class Reconnector:
 
 
 def server_key(target: Any, *, whole: bool = False) -> Hashable | None:
-    """A key that identifies the server: how it is started, or the URL; None if nothing does.
+    """Return a key that identifies the server: how it is started, or the URL; None if nothing does.
 
     Args:
         target: as the client has it: not a list, but a `Command`.
@@ -320,7 +320,7 @@ def names_older_versions(problem: ErrorResponse) -> bool:
 
 
 def at_most(seconds: float | None, deadline: Deadline) -> Deadline:
-    """A deadline after so many seconds, or when the other one passes."""
+    """Return a deadline after so many seconds, or when the other one passes."""
     left = deadline.left()
     if left is None or seconds is None:
         return Deadline(seconds if left is None else left, within=deadline)

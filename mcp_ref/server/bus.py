@@ -159,7 +159,7 @@ class RedisBus:
         return waiting
 
     def _run(self) -> None:
-        """The thread: tell here, tell the others, hear; connect again and again when the connection is lost."""
+        """Run the thread: tell here, tell the others, hear; connect again and again when the connection is lost."""
         pubsub: Any = None
         attempts, next_attempt, last = 0, 0.0, False
         while not last:

@@ -213,7 +213,7 @@ def begin_service(server: Server, make: Callable[[], Service]) -> Service:
 
 
 def service_ended(server: Server, service: HttpService | WsgiApplication | None, left: float) -> None:
-    """Called by a service that was closed, with the seconds that are left for the trace."""
+    """Forget a service that was closed; `left` is the seconds that are left for the trace."""
     with server.lock:
         known, server.services = server.services, tuple(each for each in server.services if each is not service)
     if server.span is not None and service in known:

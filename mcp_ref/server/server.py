@@ -375,7 +375,7 @@ class Server:
             join_bus(self, self.bus)
 
     def forget(self, session: Session) -> None:
-        """Called by a session that was closed."""
+        """Forget a session that was closed."""
         with self.lock:
             known, self.sessions = self.sessions, tuple(other for other in self.sessions if other is not session)
         # It may be closed several times, and leaves once.
@@ -419,7 +419,7 @@ class Server:
         return serve(self, host, port, options)
 
     def wsgi(self, **options: Unpack[HttpOptions]) -> WsgiApplication:
-        """A WSGI application (PEP 3333) that serves both eras: for waitress, gunicorn, or mounted in another one.
+        """Return a WSGI application (PEP 3333) that serves both eras: for waitress, gunicorn, or to be mounted.
 
         >>> application = server.wsgi(hosts=["mcp.example.com"], origins=["https://mcp.example.com"])
 
@@ -511,5 +511,5 @@ class Server:
             recorder.close(timeout)
 
     def tap(self, transport: str) -> Tap | None:
-        """The tap to which a transport shows its traffic; None without a trace."""
+        """Return the tap to which a transport shows its traffic; None without a trace."""
         return None if (recorder := self._recorder) is None else recorder.tap("client", transport)

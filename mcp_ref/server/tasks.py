@@ -70,7 +70,7 @@ class ServerTasks(TaskSide):
         return bool(self.server.sessions or self.server.services)
 
     def rule(self, task: str | TaskRule) -> TaskRule | None:
-        """The rule of a tool, as it was given to `tool`. Raises: ValueError, TypeError: it cannot be one."""
+        """Return the rule of a tool, as it was given to `tool`. Raises: ValueError, TypeError: it cannot be one."""
         rule = task if isinstance(task, TaskRule) else TaskRule(cast(Any, task))
         if rule.support not in ("forbidden", "optional", "required"):
             raise ValueError(f'a tool\'s task must be "forbidden", "optional" or "required", not {rule.support!r}')
@@ -79,7 +79,7 @@ class ServerTasks(TaskSide):
         return None if rule.support == "forbidden" else rule
 
     def capability(self, owner: str | None) -> JsonObject:
-        """The capability `tasks`.
+        """Return the capability `tasks`.
 
         Args:
             owner: who asks; None: that is not known.
@@ -297,7 +297,7 @@ class TaskCall(Conversation):
     def ask(
         self, method: str, params: JsonObject | None, options: Options | None, incoming: ServedRequest
     ) -> JsonObject:
-        """The client's answer to a question: of the call, or, once it is a task, of that."""
+        """Return the client's answer to a question: of the call, or, once it is a task, of that."""
         answered = self.task.as_call(lambda: self.origin.ask(method, params, options, self.asking))
         if answered is not None:
             return answered
@@ -313,8 +313,7 @@ class TaskCall(Conversation):
         return cast(JsonObject, messages.decode(messages.encode(answer["result"])))
 
     def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]:
-        """Several questions at once: each of the callables in a thread of its own; what one raises is raised when all
-        of them have ended."""
+        """Ask several questions at once, each in a thread of its own; what one raises is raised when all have ended."""
         if self.task.id is None:
             return self.origin.ask_all(asks)
         before_block()

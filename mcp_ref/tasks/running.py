@@ -140,7 +140,7 @@ class Tasks:
     # -- records
 
     def create(self, run: TaskRun, message: str | None = None) -> JsonObject:
-        """A record for a call that becomes a task. Raises: InternalError: its owner has too many; it cannot be kept."""
+        """Create the record of a call that becomes a task. Raises: InternalError: there is no room for another one."""
         owner, ttl = run.seed["owner"], run.seed["ttl"]
         now = self.clock()
         if time.monotonic() - self._swept >= SWEEP_INTERVAL:
@@ -191,7 +191,7 @@ class Tasks:
             return put()
 
     def find(self, task_id: str, owner: str | None) -> JsonObject:
-        """The record of a task, for one of that owner. Raises: InvalidParams: it is unknown, foreign or expired."""
+        """Return the record of a task of that owner. Raises: InvalidParams: it is unknown, foreign or expired."""
         record = self.store.get(task_id)
         # MUST: refuse a task of another authorization context (basic/utilities/tasks#task-isolation-and-access-control)
         # MUST: each request for a task is authorized (2026-07-28/extensions/tasks#security-considerations)
@@ -236,16 +236,12 @@ class Tasks:
                 record["size"] = RECORD_SIZE + weigh(record)
             replace = partial(self.store.replace, record, known["version"])
             if self._put(record["owner"], record["size"] - known["size"], replace):
-                self._tell(record)
+                self.side.tell(record)
+                if (run := self.runs.get(task_id)) is not None and (tell := run.on_change) is not None:
+                    tell(record)
+                self._look_at(task_id, record)
                 return record, True
         return None, False
-
-    def _tell(self, record: JsonObject) -> None:
-        """Tell of a change that was made here."""
-        self.side.tell(record)
-        if (run := self.runs.get(record["id"])) is not None and (tell := run.on_change) is not None:
-            tell(record)
-        self._look_at(record["id"], record)
 
     def end(self, task_id: str, outcome: Outcome, *, held_by: str | None = "") -> bool:
         """Write the outcome of a task, unless it has ended already. Returns whether this call has written it.

@@ -293,11 +293,8 @@ class HttpTransport:
                 facts = {"exchange": call.exchange, "method": method, "headers": {**http.headers, **sent}}
                 self._note("send", facts, message)
             reply = http.open(call, method, sent, text, url=url)
-            if authorized is None or reply.status not in (401, 403) or not authorized.concerns(reply):
+            if authorized is None or not authorized.again(reply, partial(self._deliver, reply)):
                 return reply
-            self._deliver(reply)
-            if not authorized.renew(reply):
-                raise reply.refusal("a message", reply.body(_MAX_ERROR_BODY))
             reply.close()
 
     def _note_fetched(self, direction: Literal["send", "receive"], facts: Mapping[str, Any]) -> None:

@@ -250,7 +250,7 @@ def expiry(principal: Any) -> float:
 
 
 def _id_of_request(message: Any) -> messages.RequestId | None:
-    """The id of a request, if one could be read; that of a response is one of ours, and names no request."""
+    """Return the id of a request, if one could be read; that of a response is one of ours, and names no request."""
     return messages.readable_id(message) if isinstance(message, dict) and "method" in message else None
 
 
@@ -344,7 +344,7 @@ class SessionEra:
                 self._answer(session, exchange)
 
     def _post_initialize(self, exchange: Exchange) -> None:
-        """A new session, whose id goes with the answer; one that is refused leaves nothing behind."""
+        """Open a session, whose id goes with the answer; one that is refused leaves nothing behind."""
         client, weight = exchange.request.peer, weigh_up_to(MAX_INTRODUCTION, exchange.message.get("params"))
         session = HttpSession(exchange.tap, exchange.identity, client, self._options.session_prefix)
         self._take(self._places, client, 1, exchange.identity)
@@ -464,7 +464,7 @@ class SessionEra:
     # -- the table
 
     def find(self, session_id: str | None) -> HttpSession | None:
-        """The session of that id, whoever opened it, for the trace; those that nobody used for too long end here."""
+        """Return the session of that id, for the trace; those that nobody used for too long end here."""
         idle, now = self._options.idle, self._clock()
         named = None if session_id is None else self._open.get(session_id)
         if idle is None:
@@ -485,7 +485,7 @@ class SessionEra:
 
     @contextmanager
     def _used(self, exchange: Exchange) -> Iterator[HttpSession]:
-        """The session that a request names, with its version header checked; it cannot become idle meanwhile."""
+        """Give the session that a request names, with its version header checked; it cannot become idle meanwhile."""
         request = exchange.request
         session_id = request.headers.get(SESSION_ID)
         if session_id is None:
@@ -513,7 +513,7 @@ class SessionEra:
                     self._open.move_to_end(session.id)
 
     def _version(self, request: HttpRequest) -> Revision:
-        """The revision that the header names; 400 for one that is not spoken here."""
+        """Return the revision that the header names; 400 for one that is not spoken here."""
         # SHOULD: assume 2025-03-26 if `MCP-Protocol-Version` is missing (basic/transports#protocol-version-header)
         revision = self.revisions.get(request.headers.get(VERSION, "2025-03-26"))
         # MUST: 400 for an invalid or unsupported `MCP-Protocol-Version` (basic/transports#protocol-version-header)

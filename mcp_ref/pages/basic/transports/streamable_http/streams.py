@@ -92,7 +92,7 @@ class EventStore(Protocol):
         ...
 
     def after(self, stream: str, number: int) -> list[tuple[int, str]] | None:
-        """The events of a stream after the one of that number, in order; None if some of them are forgotten.
+        """Return the events of a stream after the one of that number, in order; None if some of them are forgotten.
 
         Asked only if there were some.
         """
@@ -353,7 +353,7 @@ class EventStream:
 
 
 def numbers_of(event_id: str) -> tuple[str, int] | None:
-    """The stream and the number that an event id of ours names, or None."""
+    """Return the stream and the number that an event id of ours names, or None."""
     name, _, number = event_id.rpartition("-")
     return (name, int(number)) if name and number.isascii() and number.isdigit() and len(number) < 18 else None
 
@@ -649,7 +649,7 @@ class HttpSession(Transport, Reply):
             self.store.forget(stream.kept_as)
 
     def stream(self, name: str) -> EventStream | None:
-        """The stream of that name, or None."""
+        """Return the stream of that name, or None."""
         return self._streams.get(name)
 
     def attached(self) -> int:
