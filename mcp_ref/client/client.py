@@ -246,7 +246,7 @@ class Client:
 
     @classmethod
     def from_config(cls, path: str | os.PathLike[str], server: str, **options: Any) -> Self:
-        """A client of the server of that name in a file in the form of `mcpServers`; see `client.entries.read_entries`.
+        """Make a client of the server of that name in a file like `mcpServers`; see `client.entries.read_entries`.
         Options of the class that are given come before what the file says.
 
         Raises: OSError, ValueError: the file cannot be read, or has no such server, or its entry is wrong.
@@ -317,7 +317,7 @@ class Client:
         return f"<Client of {targets.shown_target(self.target)}: {state}>"
 
     def tap(self, transport: str) -> Tap | None:
-        """The tap to which a transport of that name shows its traffic; None without `trace=`."""
+        """Return the tap to which a transport of that name shows its traffic; None without `trace=`."""
         if self._trace is None:
             return None
         from mcp_ref.recording.record import recorder
@@ -329,7 +329,7 @@ class Client:
 
     @property
     def session(self) -> Conversation:
-        """The conversation that goes on; LocalProtocolError before `connect()`, TransportClosed after `close()`."""
+        """Return the current conversation; LocalProtocolError before `connect()`, TransportClosed after `close()`."""
         if (current := self.reconnector.current) is not None:
             if self._process != os.getpid():
                 raise opened_elsewhere("the client", self._process or 0)
@@ -340,7 +340,7 @@ class Client:
 
     @property
     def revision(self) -> Revision:
-        """The revision in use with the server."""
+        """Return the revision in use with the server."""
         return self.session.connection.terms.revision
 
     @property
@@ -363,12 +363,12 @@ class Client:
 
     @property
     def instructions(self) -> str | None:
-        """The server's hints for the model, or None."""
+        """Return the server's hints for the model, or None."""
         return self.session.instructions
 
     @cached_property
     def cache(self) -> CacheView | None:
-        """The kept results of this server; None until there is one, and without `cache`."""
+        """Return the kept results of this server; None until there is one, and without `cache`."""
         kept = ResultCache() if self._cache is True else self._cache
         # A private result MUST NOT be shared across authorization contexts; each client counts as one, and each login
         # (server/utilities/caching#cache-scope-field)
@@ -462,7 +462,7 @@ class Client:
 
 
 def known_target(target: Any, session: requests.Session | None = None) -> Any:
-    """A target with lists of strings and URLs as `Command` and `Url`, and the session to send by; or as it is."""
+    """Return a target, where it is a list of strings or a URL as a `Command` or `Url` with the session to send by."""
     if isinstance(target, str | Url) or session is not None:
         return targets.known_url(target, session)
     if isinstance(target, list | tuple) and not isinstance(target, Command):

@@ -20,9 +20,9 @@ The stateless era is tried first, with `server/discover`:
     HTTP 401, 403, 408, 429, 5xx, no connection         not known: it is raised
 
 A server over stdio that says nothing may be slow, or old. After `probe_timeout` it is asked `initialize` on the same
-pipe. A session that this opens counts, whatever comes of the probe: a server of both eras may take nothing else from
-then on. If it is refused, the answer to the probe counts; if the probe has ended or spoiled the server, that is started
-once more, and asked `initialize` alone.
+pipe. A session that this opens counts: a server of both eras may take nothing else from then on. A server that refuses
+it was slow, and is probed once more; if the probe has ended or spoiled the server, that is started again, once, and
+asked `initialize` alone.
 
 What was found is remembered for the server: a command that is started alike, or the URL without its query.
 """
@@ -31,13 +31,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_ref.client.session import CLOSING_TIMEOUT, Conversation, Session, Stateless
 from mcp_ref.client.targets import Command, Route, Url, http_routes
-from mcp_ref.connection.connection import SentRequest
 from mcp_ref.errors import (
     STATELESS_ERRORS,
     AnswerLost,
@@ -46,7 +45,6 @@ from mcp_ref.errors import (
     LocalProtocolError,
     McpError,
     RemoteProtocolError,
-    RequestCancelled,
     RequestTimeout,
     TransportClosed,
     UnsupportedVersion,
@@ -56,7 +54,6 @@ from mcp_ref.kit.threads.era_cache import ERAS
 from mcp_ref.kit.threads.rates import Rate, RateLimits
 from mcp_ref.pages.basic.transports.over_http import MirroringTransport
 from mcp_ref.revisions import SESSION_REVISIONS, Revision
-from mcp_ref.wire.messages import JsonObject
 from mcp_ref.wire.transport import Transport, is_transport
 
 if TYPE_CHECKING:
@@ -123,7 +120,7 @@ class Reconnector:
             raise
 
     def _connect(self) -> Transport:
-        """A connection to a child process or to a server in this one; or the transport that was given."""
+        """Return a connection to a child process or to a server in this one; or the transport that was given."""
         target, tap = self.client.target, self.client.tap
         if isinstance(target, Command):
             from mcp_ref.pages.basic.transports.stdio import StdioClientTransport
@@ -137,21 +134,15 @@ class Reconnector:
 
         return InProcess(target, tap("memory"))
 
-    def begin(
-        self, conversation: Conversation, deadline: Deadline, first: Callable[[], JsonObject] | None = None
-    ) -> Conversation:
-        """Open a conversation, of which `first` may give the first answer."""
-        self.note_beginning(conversation)
-        conversation.open(deadline, first)
-        return conversation
-
-    def note_beginning(self, conversation: Conversation) -> None:
-        """From here on `close()` by another thread can end a conversation that is not open yet."""
+    def begin(self, conversation: Conversation, deadline: Deadline) -> Conversation:
+        """Open a conversation. From here on `close()` by another thread can end it."""
         self.beginning, conversation.on_lost = conversation, self.note_lost
         # Looked at second: whichever thread comes later sees what the other did.
         if self.closed:
             conversation.close(Deadline(CLOSING_TIMEOUT))
             raise TransportClosed("the client was closed")
+        conversation.open(deadline)
+        return conversation
 
     def note_lost(self, conversation: Conversation, reason: McpError) -> None:
         """Tell the user's `on_close`, once, if the conversation that went on has ended and nobody closed it."""
@@ -169,7 +160,7 @@ class Reconnector:
 
 
 def server_key(target: Any, *, whole: bool = False) -> Hashable | None:
-    """A key that identifies the server: how it is started, or the URL; None if nothing does.
+    """Return a key that identifies the server: how it is started, or the URL; None if nothing does.
 
     Args:
         target: as the client has it: not a list, but a `Command`.
@@ -194,7 +185,7 @@ def find_era(reconnector: Reconnector, ways: list[Route], deadline: Deadline) ->
     failed: list[McpError] = []
     try:
         if ways[0].revisions[0].era == "session":
-            return _initialize(reconnector, ways, None, deadline, failed)
+            return _initialize(reconnector, ways, deadline, failed)
         opened = _find_era(reconnector, ways[0], ways[1:], deadline, failed)
     except McpError as problem:
         # The reason is often what an earlier way came to.
@@ -211,77 +202,60 @@ def _find_era(
     reconnector: Reconnector, newer: Route, older: list[Route], deadline: Deadline, failed: list[McpError]
 ) -> Conversation:
     client, server = reconnector.client, server_key(reconnector.client.target)
-    over_http = isinstance(client.target, Url)
+    over_http, given = isinstance(client.target, Url), is_transport(client.target)
     # 1. A server that is known to be of the session era is not probed.
     if ERAS.get(server) == "session":
         try:
-            return _initialize(reconnector, older, None, deadline, failed)
+            return _initialize(reconnector, older, deadline, failed)
         except (ErrorResponse, HttpStatusError, RemoteProtocolError, TransportClosed) as problem:
             # MAY: persist what was found, re-probing if the assumption later fails
             # (basic/versioning#backward-compatibility-with-initialization-based-versions)
             log.info("the server is no longer what it was known to be: %s", problem)
             ERAS.put(server, None)
             give_up(reconnector, deadline)
-    # 2. The probe. Over a channel an older server may stay silent: then `initialize` joins it.
-    probe = Stateless(client, newer.make(), newer.revisions)
-    half = at_most(None if (left := deadline.left()) is None else left / 2, deadline)
-    silent = ended = False
+    # 2. The probe. Over HTTP half of the time is left for what comes after it.
+    transport, left = newer.make(), deadline.left()
+    limit: float | None = client.probe_timeout
+    if over_http or isinstance(transport, MirroringTransport):
+        limit = left if left is None or given else left / 2
+    probe = Stateless(client, transport, newer.revisions)
     try:
-        reconnector.note_beginning(probe)
-        if over_http or isinstance(probe.transport, MirroringTransport):
-            return reconnector.begin(probe, half if over_http else deadline)
-        probe.connection.start()
-        asked = SentRequest("server/discover", {}, at_most(client.probe_timeout, deadline))
-        try:
-            message = probe.connection.begin(asked, None)
-            arriving = probe.transport.exchange(message, asked, asked.deadline)
-            return reconnector.begin(probe, deadline, lambda: probe.connection.await_answer(asked, arriving))
-        except RequestTimeout:
-            pass  # see 3
-        except BaseException as problem:
-            probe.connection.abandon(asked, problem)
-            raise
+        return reconnector.begin(probe, at_most(limit, deadline))
     except McpError as problem:
+        silent = isinstance(problem, RequestTimeout) and deadline.left() != 0
         ended = isinstance(problem, TransportClosed)
-        silent = over_http and isinstance(problem, RequestTimeout) and deadline.left() != 0
         # Over a transport that was given an end is an end, for whatever reason.
-        if not (silent or says_session_era(problem, over_http)) or (ended and is_transport(client.target)):
+        if not (silent or says_session_era(problem, over_http)) or (ended and given):
             raise
-        log.info("the server is of the session era: %s", problem)
+        log.info("server/discover was not answered as in the stateless era, asking initialize: %s", problem)
         failed.append(problem)
-    else:
-        # 3. Not answered in time: it may be slow, or old, and is asked `initialize` as well.
-        log.info("the server has not answered server/discover yet: asking initialize as well")
-        session, peer = Session(client, probe.transport, older[0].revisions, probe.connection), probe.connection
+    # 3. Over a channel that goes on, `initialize` on the same one.
+    if not over_http and not ended:
         try:
-            reconnector.begin(session, deadline)
-            peer.abandon(asked, RequestCancelled("not answered in time"))
-            return session
-        except (ErrorResponse, TransportClosed) as problem:
-            failed.append(problem)
-        asked.deadline = at_most(client.probe_timeout, deadline)  # it may come a moment later
-        try:
-            first = peer.await_answer(asked, asked.until(asked.deadline))
-        except McpError as problem:
-            peer.abandon(asked, problem)
-        else:
-            peer.side, peer.terms = probe, probe.terms(probe.revisions[-1])
-            return reconnector.begin(probe, deadline, lambda: first)
-        # Neither: it is started once more.
-        if is_transport(client.target):
-            raise failed[-1]
-        if isinstance(failed[-1], TransportClosed):
+            return reconnector.begin(Session(client, transport, older[0].revisions, probe.connection), deadline)
+        except (ErrorResponse, HttpStatusError, TransportClosed) as problem:
+            refusal = problem
+        if silent and isinstance(refusal, ErrorResponse):
+            # It was only slow.
+            try:
+                again = Stateless(client, transport, newer.revisions, probe.connection)
+                return reconnector.begin(again, at_most(limit, deadline))
+            except McpError as problem:
+                failed.append(problem)
+        modern = isinstance(refusal, ErrorResponse) and refusal.code in STATELESS_ERRORS
+        if given or (modern and not silent):
+            raise refusal
+        # The probe may have ended or spoiled it.
+        failed.append(refusal)
+        if isinstance(refusal, TransportClosed):
             # Remembered at once: where the time is too short for two starts, the next attempt needs only one.
             ERAS.put(server, "session")
-        silent = ended = True
-    # 4. `initialize`; over stdio on the connection that the probe has left, if it has left one.
-    goes_on = not over_http and not ended
-    if not goes_on:
-        give_up(reconnector, deadline)
+    # 4. `initialize` alone.
+    give_up(reconnector, deadline)
     try:
-        return _initialize(reconnector, older, probe if goes_on else None, deadline, failed)
-    except ErrorResponse as refusal:
-        if not silent or refusal.code not in STATELESS_ERRORS:
+        return _initialize(reconnector, older, deadline, failed)
+    except ErrorResponse as problem:
+        if not silent or problem.code not in STATELESS_ERRORS:
             raise
         # It was only slow, and of the stateless era.
         give_up(reconnector, deadline)
@@ -289,26 +263,18 @@ def _find_era(
 
 
 def _initialize(
-    reconnector: Reconnector, ways: list[Route], probe: Stateless | None, deadline: Deadline, failed: list[McpError]
-) -> Session:
-    """An open session, by the first of the ways that leads to one; or over the connection of the probe."""
-    client = reconnector.client
+    reconnector: Reconnector, ways: list[Route], deadline: Deadline, failed: list[McpError]
+) -> Conversation:
+    """Return an open session, by the first of the ways that leads to one."""
     for way in ways:
-        transport = way.make() if probe is None else probe.transport
-        session = Session(client, transport, way.revisions, None if probe is None else probe.connection)
+        transport = way.make()
         try:
-            reconnector.begin(session, deadline)
-            return session
+            return reconnector.begin(Session(reconnector.client, transport, way.revisions), deadline)
         except (TransportClosed, HttpStatusError, ErrorResponse) as problem:
             refused = getattr(transport, "refused", None)
             # An error of the newer era names what its server speaks: the URL does not lead to an older transport
             # (2026-07-28/basic/transports/streamable-http#httpsse-transport-2024-11-05).
             newer = isinstance(problem, ErrorResponse) and problem.code in STATELESS_ERRORS
-            if probe is not None and not newer and not is_transport(client.target):
-                # The probe, which it has answered, may have ended or spoiled it: once more, with a fresh one.
-                failed.append(problem)
-                give_up(reconnector, deadline)
-                return _initialize(reconnector, ways, None, deadline, failed)
             if newer or refused is None or way is ways[-1] or not way.falls_back(refused.status):
                 raise
             log.info("%s; trying the older transport", refused)
@@ -354,7 +320,7 @@ def names_older_versions(problem: ErrorResponse) -> bool:
 
 
 def at_most(seconds: float | None, deadline: Deadline) -> Deadline:
-    """A deadline after so many seconds, or when the other one passes."""
+    """Return a deadline after so many seconds, or when the other one passes."""
     left = deadline.left()
     if left is None or seconds is None:
         return Deadline(seconds if left is None else left, within=deadline)

@@ -196,19 +196,16 @@ class Conversation:
 
     # -- opening and closing
 
-    def open(self, deadline: Deadline, first: Callable[[], JsonObject] | None = None) -> None:
+    def open(self, deadline: Deadline) -> None:
         """Find the version that both sides speak, and learn what the server can do.
-
-        Args:
-            first: gives the answer to the opening request if that was sent already.
 
         Raises: as a request does. The conversation is then still to be closed.
         """
-        if first is None and not self._started:
+        if not self._started:
             self.connection.start()
         asked = self.revisions[-1]
         try:
-            result = first() if first is not None else self.connection.request(*self.opening(asked), deadline=deadline)
+            result = self.connection.request(*self.opening(asked), deadline=deadline)
         except ErrorResponse as refusal:
             # SHOULD: retry with a version of both that the refusal names in `data.supported`
             # (basic/versioning#protocol-version-negotiation). Servers of the session era are known to refuse so too.
@@ -343,8 +340,14 @@ class Stateless(Conversation):
     What the opening learned (`server/discover`) says only what is worth sending.
     """
 
-    def __init__(self, client: Client, transport: Transport, revisions: tuple[Revision, ...]) -> None:
-        super().__init__(client, transport, revisions)
+    def __init__(
+        self,
+        client: Client,
+        transport: Transport,
+        revisions: tuple[Revision, ...],
+        connection: Connection | None = None,
+    ) -> None:
+        super().__init__(client, transport, revisions, connection)
         # Without a lifecycle, anything may be sent and received from the first moment.
         self.lifecycle.state = "open"
         # Gives up the questions that are being answered.

@@ -124,15 +124,15 @@ def authorized(target: Any, auth: Any, revisions: tuple[Revision, ...]) -> tuple
     # there (basic/authorization#protocol-requirements)
     if not isinstance(target, Url):
         raise ValueError("auth= is for servers at a URL; others take credentials from their environment")
-    bound = bind(auth, target.url, revisions)
-    using: dict[str, dict[str, Any]] = {bound.authorizer.extension: {}} if bound.authorizer.extension else {}
-    return target._replace(options={**target.options, "auth": bound}), using
+    authorizer = bind(auth, target.url, revisions)
+    using: dict[str, dict[str, Any]] = {authorizer.extension: {}} if authorizer.extension else {}
+    return target._replace(options={**target.options, "auth": authorizer}), using
 
 
 def owner_of(target: Any) -> Callable[[], str | None] | None:
     """Return what names the login by which a client of that target is authorized at the moment; None: nothing does."""
-    bound = target.options.get("auth") if isinstance(target, Url) else None
-    return None if bound is None else lambda: bound.authorizer.owner
+    authorizer = target.options.get("auth") if isinstance(target, Url) else None
+    return None if authorizer is None else lambda: authorizer.owner
 
 
 def known_url(url: Any, session: requests.Session | None) -> Url:

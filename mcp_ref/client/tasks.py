@@ -75,7 +75,7 @@ class Follower(Answers):
         self.by_hand: WeakValueDictionary[str, TaskHandle] = WeakValueDictionary()
 
     def __call__(self, ctx: ClientContext, incoming: ServedRequest) -> JsonObject:
-        """The answer to a question of the server; see `Answers`. At 2025-11-25 it can be a task, of this client."""
+        """Answer a question of the server; see `Answers`. At 2025-11-25 it can be a task, of this client."""
         method, params = incoming.method, incoming.params
         if (answer_task := self._answering.get(method)) is not None:
             return cast(JsonObject, answer_task(ctx, params))
@@ -137,7 +137,7 @@ class Follower(Answers):
     def start(
         self, name: str, arguments: JsonObject | None, ttl: float | None, options: Options, push: bool = False
     ) -> TaskHandle:
-        """See `following.call_tool_as_task`."""
+        """See `handle.call_tool_as_task`."""
         client = self._client
         params: JsonObject = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
         by_hand = options.get("by_hand", False)
@@ -165,7 +165,7 @@ class Follower(Answers):
         )
 
     def _created(self, state: JsonObject, name: str, **more: Any) -> TaskHandle:
-        """The handle of what a call was answered with: a task, or in the stateless era also its result."""
+        """Return the handle of what a call was answered with: a task, or in the stateless era also its result."""
         if state.get("resultType", "task") != "task" or "taskId" not in state:
             return ExtensionTask(self._client, None, name, {"status": "completed", "result": state})
         # SHOULD: log the life of tasks, and what they are for (basic/utilities/tasks#audit-and-logging)
@@ -176,7 +176,7 @@ class Follower(Answers):
         self, task_id: str, name: str | None = None, state: JsonObject | None = None, *, by_hand: bool = False,
         push: bool = False, reports: Reports | None = None,
     ) -> TaskHandle:  # fmt: skip
-        """A handle of a task."""
+        """Return a handle of a task."""
         if not self._client.revision.servers_send_requests:
             return ExtensionTask(self._client, task_id, name, state, by_hand, push=push)
         handle = TaskHandle(self._client, task_id, name, state, by_hand, reports=reports)
@@ -185,7 +185,7 @@ class Follower(Answers):
         return handle
 
     def _support(self, name: str, options: Options) -> str:
-        """The `taskSupport` of a tool, which is listed first if that was never done."""
+        """Return the `taskSupport` of a tool, which is listed first if that was never done."""
         client = self._client
         asks = options.get("undeclared") or declares(client.server_capabilities, "tasks.requests.tools.call")
         if name not in client.tool_definitions and asks:

@@ -138,7 +138,7 @@ class Question:
     withdrawn: Cancel = field(default_factory=Cancel)
 
     def lines(self, *, whole: bool = False) -> list[str]:
-        """The question for a terminal, escaped; what is not the host's own words is set off by `|`.
+        """Return the question for a terminal, escaped; what is not the host's own words is set off by `|`.
 
         However much a server says about a tool or a page, it pushes nothing off the screen: one line of that comes
         first, or with `whole` all of it; then what is to be allowed, in full, and the warnings.

@@ -160,13 +160,14 @@ class Host:
                 self.tell(server, "notice", f"a rule can match nothing: {' '.join(rule)}")
         self._closing = False
         for hosted in chosen:
-            if not self._closing and hosted.entry.problem is None and hosted.happen("ask"):
-                name, bound = hosted.name, hosted.bound
-                question = Question("start", name, name, bound, bound, hosted.shown, hosted.warnings)
-                if not (decision := self.consent.decide(question)).allowed:
-                    hosted.happen("refuse", f"not started, by {decision.by}")
-                elif hosted.happen("allow"):
-                    hosted.begin()
+            if self._closing or hosted.entry.problem is not None or not hosted.happen("ask"):
+                continue
+            name, bound = hosted.name, hosted.bound
+            question = Question("start", name, name, bound, bound, hosted.shown, hosted.warnings)
+            if not (decision := self.consent.decide(question)).allowed:
+                hosted.happen("refuse", f"not started, by {decision.by}")
+            elif hosted.happen("allow"):
+                hosted.begin()
         for hosted in chosen if wait else ():
             hosted.settle()
         return self
@@ -227,7 +228,7 @@ class Host:
     # -- what there is
 
     def tools(self) -> list[Listed]:
-        """The tools of every server that is ready, in the order of the configuration and of the servers.
+        """Return the tools of every server that is ready, in the order of the configuration and of the servers.
 
         A server whose list fails has a `problem`, and the others' tools are there. Blocks: until the lists are there.
         """
@@ -262,15 +263,15 @@ class Host:
         return rows
 
     def resources(self) -> list[Listed]:
-        """The resources of every server that is ready; see `tools`."""
+        """Return the resources of every server that is ready; see `tools`."""
         return self._listed("resources", "list_resources", "uri")
 
     def resource_templates(self) -> list[Listed]:
-        """The resource templates of every server that is ready; see `tools`."""
+        """Return the resource templates of every server that is ready; see `tools`."""
         return self._listed("resources", "list_resource_templates", "uriTemplate")
 
     def prompts(self) -> list[Listed]:
-        """The prompts of every server that is ready; see `tools`."""
+        """Return the prompts of every server that is ready; see `tools`."""
         return self._listed("prompts", "list_prompts", "name")
 
     def instructions(self) -> dict[str, str]:
@@ -341,7 +342,7 @@ class Host:
     def _consented(
         self, hosted: Hosted, tool: str, found: tuple[Any, str], arguments: JsonObject, cancel: Cancel | None
     ) -> Question:
-        """The question whether a tool may be called, which was answered with yes. Raises: ConsentRefused."""
+        """Return the question whether a tool may be called, which was answered with yes. Raises: ConsentRefused."""
         name, pins, (definition, now) = f"{hosted.name}/{tool}", self.consent.pins, found
         # 1. May it be used as it is defined now? What is new is shown with the first question about a call.
         state = pins.state(hosted.bound, name, now)
@@ -393,7 +394,7 @@ class Host:
     # -- models
 
     def for_model(self) -> list[JsonObject]:
-        """The tools as a model gets them: under names that every provider takes, which `call_for_model` knows.
+        """Return the tools as a model gets them: under names that every provider takes, which `call_for_model` knows.
 
         A tool that a rule denies is not among them; one whose definition has changed is, once somebody has consented to
         the change.
@@ -527,7 +528,7 @@ class Host:
         return accept({})
 
     def _tell_roots(self, hosted: Hosted, ctx: ClientContext) -> list[Any]:
-        """The folders that a server is told of: its own, or the host's; none without consent."""
+        """Return the folders that a server is told of: its own, or the host's; none without consent."""
         own = hosted.entry.roots
         folders = [as_root(os.path.expanduser(each)) for each in (self.roots if own is None else own)]
         # SHOULD: ask the user before roots are told (client/roots#implementation-guidelines)
@@ -577,7 +578,7 @@ class Host:
         return self.servers[name]
 
     def _place(self, name: str) -> tuple[Hosted, str]:
-        """The server in `server/tool`, and its own name for the tool."""
+        """Return the server in `server/tool`, and its own name for the tool."""
         server, slash, own = name.partition("/")
         if not slash:
             raise LocalProtocolError(f"a name must have the form SERVER/NAME, not {name!r}")

@@ -90,7 +90,7 @@ def fingerprint(value: Any) -> str:
 
 
 def difference(before: Any, now: Any) -> list[str]:
-    """The lines in which two values differ, as `diff -u` shows them below its head."""
+    """Return the lines in which two values differ, as `diff -u` shows them below its head."""
     old, new = (json.dumps(each, indent=2, sort_keys=True, ensure_ascii=False).split("\n") for each in (before, now))
     if max(len(old), len(new)) > _MAX_COMPARED:
         return [*(f"-{line}" for line in old), *(f"+{line}" for line in new)]

@@ -204,7 +204,7 @@ class Hosted:
         return False
 
     def lost(self, client: Client, reason: str) -> None:
-        """Its client has lost the connection: start it again."""
+        """Start it again: its client has lost the connection."""
         if self.happen("lost", reason, of=client):
             self.begin(reason)
 
@@ -231,7 +231,7 @@ class Hosted:
     # -- asking it
 
     def usable(self, deadline: Deadline, other_than: Client | None = None) -> Client:
-        """A client that is connected, and is not the one that was lost; waits while it starts.
+        """Return a client that is connected, and is not the one that was lost; waits while it starts.
 
         Raises: ServerDown: it will not be there by itself, or not in time.
         """
@@ -269,14 +269,14 @@ class Hosted:
         return getattr(client, method)(*args, **{**options, "timeout": deadline.left()})
 
     def tools(self, deadline: Deadline) -> dict[str, Any]:
-        """The tools that its client knows, by name; they are listed first if they are not known."""
+        """Return the tools that its client knows, by name; they are listed first if they are not known."""
         client = self.client or self.usable(deadline)
         if not client.tool_definitions and "tools" in client.server_capabilities:
             client.list_tools(timeout=deadline.left())
         return client.tool_definitions
 
     def definition(self, tool: str, deadline: Deadline) -> tuple[Any, str] | None:
-        """A tool's definition as last listed, and its fingerprint; None: no tool has that name."""
+        """Return a tool's definition as last listed, and its fingerprint; None: no tool has that name."""
         found = self.tools(deadline).get(tool)
         return None if found is None or not self.entry.offers(tool) else (found.tool, self.print_of(found.tool))
 

@@ -29,11 +29,11 @@ class Model(Protocol):
     url: str
 
     def choose(self, preferences: ModelPreferences | None) -> str:
-        """The name of the model for a request: by the hints, then by the priorities (see `choose_model`)."""
+        """Return the name of the model for a request: by the hints, then by the priorities (see `choose_model`)."""
         ...
 
     def complete(self, request: JsonObject, name: str, cancelled: Callable[[], bool]) -> CreateMessageResult:
-        """The next message of a conversation. Both are in the shapes of `sampling/createMessage`.
+        """Return the next message of a conversation. Both are in the shapes of `sampling/createMessage`.
 
         Args:
             request: messages, maxTokens, and perhaps systemPrompt, tools and so on.

@@ -21,7 +21,7 @@ _NOT_SAID: Final = ("_meta", "icons")
 
 
 def print_of(definition: Any) -> str:
-    """The fingerprint of a definition, or of a text; what no model reads is left out."""
+    """Return the fingerprint of a definition, or of a text; what no model reads is left out."""
     if isinstance(definition, Mapping):
         definition = {key: value for key, value in definition.items() if key not in _NOT_SAID}
     return fingerprint(definition)
@@ -48,7 +48,7 @@ class Pins:
         return "same" if pin.get("fingerprint") == now else "changed"
 
     def before(self, bound: str, name: str) -> Any:
-        """The definition that was consented to, or None."""
+        """Return the definition that was consented to, or None."""
         return self._kept.values.get(f"{bound[:16]} {name}", {}).get("definition")
 
     def pin(self, bound: str, name: str, now: str, definition: Any) -> None:
@@ -56,5 +56,5 @@ class Pins:
         self._kept.put(f"{bound[:16]} {name}", {"fingerprint": now, "definition": definition})
 
     def pinned(self, bound: str) -> list[str]:
-        """The names of what was consented to of one server."""
+        """Return the names of what was consented to of one server."""
         return [key[17:] for key in self._kept.values if key.startswith(f"{bound[:16]} ")]

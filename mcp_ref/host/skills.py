@@ -89,7 +89,7 @@ class Shelf:
         seen[plain_uri(skill["uri"])] = _name(hosted.name, skill["uri"]), skill["frontmatter"]["name"]
 
     def alike(self) -> dict[str, list[str]]:
-        """The names here of all skills, of whatever server, by what they call themselves."""
+        """Return the names here of all skills, of whatever server, by what they call themselves."""
         found: dict[str, list[str]] = {}
         for name, own in (each for seen in list(self.seen.values()) for each in list(seen.values())):
             found.setdefault(own, []).append(name)
@@ -115,7 +115,7 @@ def make_shelf(self: Host) -> Shelf:
 
 
 def skills(self: Host) -> list[Listed]:
-    """The skills that servers list, of every server that is ready; see `Host.tools`. No file of them is read.
+    """Return the skills that servers list, of every server that is ready; see `Host.tools`. No file of them is read.
 
     A server may list a part of its skills, or none: `load_skill` takes any URI.
 
@@ -244,7 +244,7 @@ def _take(self: Host, hosted: Hosted, uri: str, path: str, held: Skill | None, o
 
 
 def _entry(self: Host, hosted: Hosted, uri: str, options: Options) -> Skill:
-    """The entry as it is now, if it is of a kind that is taken; the user is told why it is not."""
+    """Return the entry as it is now, if it is of a kind that is taken; the user is told why it is not."""
     skill = hosted.ask("get_skill", uri, options={**options, "cached": False}, safe=True)
     _seen(self, hosted, skill)
     try:
@@ -283,7 +283,7 @@ def _decide(self: Host, question: Question, options: Options) -> None:
 
 
 def _seen(self: Host, hosted: Hosted, skill: Any) -> str:
-    """The fingerprint of an entry, valid or not, as a server has given it now; a consent to another one ends."""
+    """Return the fingerprint of an entry, valid or not, as a server has given it now; a consent to another one ends."""
     uri, now = str(skill.get("uri")), _print_of(skill)
     # MUST: take an approval for revoked once another set is advertised
     # (2026-07-28/extensions/skills#security-considerations)
@@ -304,7 +304,7 @@ def _end_consent(self: Host, hosted: Hosted, uri: str, now: str) -> bool:
 
 
 def _print_of(skill: Any) -> str:
-    """The fingerprint of an entry: of its frontmatter, and of the URI, digest and size of every file."""
+    """Return the fingerprint of an entry: of its frontmatter, and of the URI, digest and size of every file."""
     return fingerprint([skill.get("frontmatter"), skill.get("resources")])
 
 

@@ -159,7 +159,7 @@ class RedisBus:
         return waiting
 
     def _run(self) -> None:
-        """The thread: tell here, tell the others, hear; connect again and again when the connection is lost."""
+        """Run the thread: tell here, tell the others, hear; connect again and again when the connection is lost."""
         pubsub: Any = None
         attempts, next_attempt, last = 0, 0.0, False
         while not last:
@@ -254,7 +254,7 @@ def heard(server: Server, message: JsonObject | None) -> None:
         for session in server.sessions:
             for uri in session.subscriptions:
                 session.announce(UPDATED, {"uri": uri})
-        for subscription in [] if server.stateless is None else list(server.stateless.subscriptions):
+        for subscription in list(server.subscriptions):
             for uri in subscription.honoured.get("resourceSubscriptions", ()):
                 subscription.put(UPDATED, {"uri": uri})
         return

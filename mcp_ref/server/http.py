@@ -21,7 +21,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, cast
 
-from mcp_ref.kit.http.http_exchange import Endpoint, HttpLimits, HttpReply, HttpRequest
+from mcp_ref.kit.http.http_exchange import Endpoint, HttpLimits, HttpRequest
 from mcp_ref.kit.http.http_server import HttpServer
 from mcp_ref.kit.process.running import end_by_sigterm, tell
 from mcp_ref.kit.threads.arguments import check_kind, check_limits
@@ -166,13 +166,10 @@ class Endpoints:
                 self._endpoints.append(sse)
                 self.routes |= {sse_path: sse.listen, messages_path: sse.post}
         if health is not None:
-            self.routes[health] = self._tell_health
+            self.routes[health] = lambda request, reply: reply.send(503 if self._draining else 200, {})
         self.has_sessions = chosen.sessions and bool(streamable.sessions.revisions)
         if not self._endpoints:
             raise ValueError("no revision of this server can be served with these options; 2024-11-05 needs sse_path=")
-
-    def _tell_health(self, request: HttpRequest, reply: HttpReply) -> None:
-        reply.send(503 if self._draining else 200, {})
 
     def open(self, base: str) -> None:
         """Learn where the endpoints are reached: the URL before their paths."""
@@ -216,7 +213,7 @@ def begin_service(server: Server, make: Callable[[], Service]) -> Service:
 
 
 def service_ended(server: Server, service: HttpService | WsgiApplication | None, left: float) -> None:
-    """Called by a service that was closed, with the seconds that are left for the trace."""
+    """Forget a service that was closed; `left` is the seconds that are left for the trace."""
     with server.lock:
         known, server.services = server.services, tuple(each for each in server.services if each is not service)
     if server.span is not None and service in known:

@@ -23,10 +23,11 @@ from mcp_ref.kit.typed.uri_template import covers
 from mcp_ref.pages.basic import mrtr
 from mcp_ref.pages.basic.extensions import Extension, extensions_of
 from mcp_ref.pages.basic.lifecycle import Introduction
+from mcp_ref.pages.basic.subscriptions import Subscriptions
 from mcp_ref.pages.basic.versioning import server_discover
 from mcp_ref.pages.client import roots
 from mcp_ref.pages.server import prompts, resources, tools
-from mcp_ref.pages.server.utilities import completion
+from mcp_ref.pages.server.utilities import completion as completion_page
 from mcp_ref.pages.server.utilities import logging as log_page
 from mcp_ref.pages.server.utilities.caching import CACHEABLE, CacheHint
 from mcp_ref.pages.table import METHODS
@@ -84,7 +85,7 @@ ANSWERS: Final[dict[str, Handler]] = {
     "resources/unsubscribe": resources.resources_unsubscribe,
     "tools/list": tools.tools_list,
     "tools/call": tools.tools_call,
-    "completion/complete": completion.completion_complete,
+    "completion/complete": completion_page.completion_complete,
     "logging/setLevel": log_page.logging_set_level,
 }
 """Which function answers which request. `initialize` and `ping` are answered by the session itself, and
@@ -201,6 +202,7 @@ class Server:
         self.generation = 0
         self.sessions: tuple[Session, ...] = ()  # that have not been closed
         self.services: tuple[HttpService | WsgiApplication, ...] = ()
+        self.subscriptions = Subscriptions()
         self._recorder: Recorder | None = None
         self.process = os.getpid()  # in which the sessions and services are
         alone = [revision for revision in self.revisions if revision.era == "stateless"]
@@ -222,9 +224,8 @@ class Server:
     prompt = prompts.prompt
     remove_prompt = prompts.remove_prompt
     # server/utilities/completion
-    # In this order, since inside the class the second hides the page of the same name.
-    completion_values = completion.completion_values
-    completion = completion.completion
+    completion = completion_page.completion
+    completion_values = completion_page.completion_values
     # server/utilities/logging
     log = log_page.log_to_all
     # basic/patterns/mrtr
@@ -265,7 +266,7 @@ class Server:
         # SHOULD: notify when the list of tools changes (server/tools#list-changed-notification)
         # SHOULD: notify when the list of resources changes (server/resources#list-changed-notification)
         # SHOULD: notify when the list of prompts changes (server/prompts#list-changed-notification)
-        heard = self.sessions or self.services or self.leave_bus or (self.stateless and self.stateless.subscriptions)
+        heard = self.sessions or self.services or self.leave_bus or self.subscriptions
         if heard and (method := FEATURES[feature].list_changed) is not None:
             self.announce_change(method, {})
 
@@ -285,7 +286,7 @@ class Server:
             params or None,
             lambda session: uri is None or any(covers(asked, uri) for asked in session.subscriptions),
         )
-        for subscription in [] if self.stateless is None else list(self.stateless.subscriptions):
+        for subscription in list(self.subscriptions):
             subscription.put(method, params)
 
     def announce(self, method: str, params: JsonObject | None, wanted: Callable[[Session], bool]) -> None:
@@ -300,9 +301,13 @@ class Server:
         """Declare tasks from here on, as a tool that is registered with `task=` does."""
         if self.tasks is None:
             from mcp_ref.server.tasks import ServerTasks
+            from mcp_ref.tasks.running import Tasks
 
-            self.tasks = ServerTasks(self, tasks)
-            self.tasks.answer()
+            self.tasks = ServerTasks(self, tasks or Tasks())
+            self.extend(self.tasks.extension)
+            around = {"tools/call": self.tasks.tools_call}
+            self.handlers["session"] = {**self.handlers["session"], **self.tasks.answers, **around}
+            self.handlers["stateless"] = {**self.handlers["stateless"], **around}
         return self.tasks
 
     def extend(self, extension: Extension | Any) -> None:
@@ -370,7 +375,7 @@ class Server:
             join_bus(self, self.bus)
 
     def forget(self, session: Session) -> None:
-        """Called by a session that was closed."""
+        """Forget a session that was closed."""
         with self.lock:
             known, self.sessions = self.sessions, tuple(other for other in self.sessions if other is not session)
         # It may be closed several times, and leaves once.
@@ -414,7 +419,7 @@ class Server:
         return serve(self, host, port, options)
 
     def wsgi(self, **options: Unpack[HttpOptions]) -> WsgiApplication:
-        """A WSGI application (PEP 3333) that serves both eras: for waitress, gunicorn, or mounted in another one.
+        """Return a WSGI application (PEP 3333) that serves both eras: for waitress, gunicorn, or to be mounted.
 
         >>> application = server.wsgi(hosts=["mcp.example.com"], origins=["https://mcp.example.com"])
 
@@ -441,11 +446,13 @@ class Server:
         Blocks: until the end of input, the parent's end, Ctrl-C, SIGTERM, or `close()` in another thread.
         Spec: basic/transports#stdio, basic/lifecycle#shutdown
         """
+        if transport != "http" and (transport != "stdio" or not options.keys() <= {"max_message"}):
+            raise ValueError(f'run() knows "http", and "stdio" with max_message alone, not {transport!r} {[*options]}')
         if transport == "http":
             from mcp_ref.server.http import run
 
             stuck = run(self, options)
-        elif transport == "stdio" and options.keys() <= {"max_message"}:
+        else:
             from mcp_ref.pages.basic.transports.stdio import StdioServerTransport
 
             tell_terminal(self.info["name"])
@@ -459,10 +466,8 @@ class Server:
                     stuck = session.close(timeout=drain + 0.6, drain=drain)
                 finally:
                     self.close_recorder(0.6)
-        else:
-            raise ValueError(f'run() knows "http", and "stdio" with max_message alone, not {transport!r} {[*options]}')
         if self.tasks is not None:
-            stuck += self.tasks.close(0.6)
+            stuck += self.tasks.tasks.close(0.6)
         if stuck:
             # End the process although a handler still runs: waiting for it could last for ever.
             leave()
@@ -479,7 +484,7 @@ class Server:
             service.close(deadline.left() or 0.0)
         stuck = [doing for session in self.sessions for doing in session.close(deadline.left() or 0.0)]
         if self.tasks is not None:
-            stuck += self.tasks.close(deadline.left() or 0.0)
+            stuck += self.tasks.tasks.close(deadline.left() or 0.0)
         if self.leave_bus is not None:
             self.leave_bus()
             self.leave_bus = None
@@ -506,5 +511,5 @@ class Server:
             recorder.close(timeout)
 
     def tap(self, transport: str) -> Tap | None:
-        """The tap to which a transport shows its traffic; None without a trace."""
+        """Return the tap to which a transport shows its traffic; None without a trace."""
         return None if (recorder := self._recorder) is None else recorder.tap("client", transport)

@@ -46,7 +46,6 @@ from mcp_ref.pages.basic.subscriptions import (
     LISTEN,
     ChannelSubscriptions,
     Subscription,
-    Subscriptions,
     SubscriptionsListenRequestParams,
 )
 from mcp_ref.pages.basic.utilities import answer_ping, token_of
@@ -169,7 +168,7 @@ class Context(utilities.HandlerContext):
 
     @property
     def log_level(self) -> str | None:
-        """The least level of log messages that the client asked for, or None."""
+        """Return the least level of log messages that the client asked for, or None."""
         return self.conversation.log_level
 
     @property
@@ -194,8 +193,8 @@ class Context(utilities.HandlerContext):
 
     @property
     def session_key(self) -> str | None:
-        """A key for state that belongs to this client: the user whom `authenticate` named; without one the session, or
-        the pipe. None over HTTP in the stateless era without `authenticate`: nothing tells clients apart.
+        """Return a key for state that belongs to this client: the user whom `authenticate` named; without one the
+        session, or the pipe. None over HTTP in the stateless era without `authenticate`: nothing tells clients apart.
 
         A session says nothing of who uses it: whoever has its id has its state. What belongs to a user needs
         `authenticate`. Spec: client/elicitation#statefulness
@@ -206,7 +205,7 @@ class Context(utilities.HandlerContext):
 
     @property
     def request_id(self) -> str | int:
-        """The id of this request, as the client chose it."""
+        """Return the id of this request, as the client chose it."""
         return self.incoming.id
 
     # -- messages of any kind
@@ -270,7 +269,7 @@ class Conversation:
     task: TaskRun | None = None  # which the call may become, or has become
 
     def serve(self, incoming: ServedRequest) -> JsonObject:
-        """The result of a request, as its revision has it. Raises: Refusal, or whatever else the handler raises."""
+        """Return the result of a request in its revision. Raises: Refusal, or whatever else the handler raises."""
         # 1. What the revision, the capabilities and the rates let through.
         method, terms, revision = incoming.method, self.terms, self.terms.revision
         check, project, *_ = terms.received[method]
@@ -305,7 +304,7 @@ class Conversation:
         return project(result)
 
     def may_notify(self, method: str) -> bool:
-        """Returns True if one more notification may be sent now; those above the rate limit are dropped."""
+        """Return True if one more notification may be sent now; those above the rate limit are dropped."""
         # SHOULD: rate limit log messages (server/utilities/logging#implementation-considerations)
         # SHOULD: rate limit progress, to prevent flooding (basic/utilities/progress#implementation-notes)
         dropped = self.server.limits.take(self.source, method) > 0
@@ -316,13 +315,13 @@ class Conversation:
     # -- what differs between the eras
 
     def run(self, handler: Handler, incoming: ServedRequest) -> JsonObject:
-        """The result of a handler; questions that it asks by its result are put to the client."""
+        """Return the result of a handler; questions that it asks by its result are put to the client."""
         raise NotImplementedError
 
     def ask(
         self, method: str, params: JsonObject | None, options: Options | None, incoming: ServedRequest
     ) -> JsonObject:
-        """The client's answer to a question of the handler."""
+        """Return the client's answer to a question of the handler."""
         raise NotImplementedError
 
     def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]:
@@ -441,7 +440,7 @@ class Session(Conversation):
             self.connection.run(partial(self.server.on_roots_changed, ctx))
 
     def lost(self, reason: McpError) -> None:
-        """The client is gone; what its handlers still do ends with `close()`, which whoever connected calls."""
+        """Note that the client is gone; what its handlers still do ends with `close()`, which is still to be called."""
         self._ended.set()
 
     # -- requests that stand alone, over the same channel
@@ -460,7 +459,7 @@ class Session(Conversation):
     # -- what a handler asks and says (server/session)
 
     def run(self, handler: Handler, incoming: ServedRequest) -> JsonObject:
-        """The result of a handler. What it asks by a result is put to the client, and then it runs again."""
+        """Return the result of a handler. What it asks by a result is put to the client, and then it runs again."""
         for rounds in count():
             ctx = Context(self, incoming)
             result: JsonObject = handler(ctx, incoming.params)
@@ -479,7 +478,7 @@ class Session(Conversation):
         return self.connection.request(method, params, options, incoming)
 
     def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]:
-        """Several questions, one after the other."""
+        """Ask several questions, one after the other."""
         return [ask() for ask in asks]
 
     def notify(self, method: str, params: JsonObject | None = None, of: ServedRequest | None = None) -> None:
@@ -529,7 +528,6 @@ class StatelessAnswerer:
 
     def __init__(self, server: Server, revisions: Sequence[Revision]) -> None:
         self.server, self.revisions = server, {revision.name: revision for revision in revisions}
-        self.subscriptions = Subscriptions()
         # Replaced as one, when something was registered since: which revisions and features there are, as rules.
         self._terms: tuple[int, dict[str, Negotiated]] = (-1, {})
 
@@ -540,7 +538,7 @@ class StatelessAnswerer:
         mirrored: MirroredHeaders | None = None,
         source: Hashable = None,
     ) -> JsonObject | Subscription:
-        """The result of a request, whole; for `subscriptions/listen` what its transport has to carry.
+        """Return the result of a request, whole; for `subscriptions/listen` what its transport has to carry.
 
         Args:
             principal: who asks, if that is known: what is sealed for one is of no use to another.
@@ -594,8 +592,8 @@ class StatelessAnswerer:
                 raise RateLimited(wait)
             listen = cast(SubscriptionsListenRequestParams, params)
             if self.server.extensions:
-                return open_extended(self.subscriptions, Context(call, incoming), listen)
-            return self.subscriptions.open(incoming, listen, terms.local)
+                return open_extended(self.server.subscriptions, Context(call, incoming), listen)
+            return self.server.subscriptions.open(incoming, listen, terms.local)
         result = call.serve(incoming)
         if method in CACHEABLE and result.get("resultType") != "input_required":
             # MUST: complete results of discovery, the lists and `resources/read` have `ttlMs` and `cacheScope`
@@ -633,7 +631,7 @@ class Call(Conversation):
         return client_capabilities(self._declared, self.terms.revision)
 
     def run(self, handler: Handler, incoming: ServedRequest) -> JsonObject:
-        """The handler's result, or the questions in which its run has ended."""
+        """Return the handler's result, or the questions in which its run has ended."""
         method, params = incoming.method, incoming.params
         if self._mirrored is not None and method == "tools/call":
             tool = self.server.registries["tools"].get(params["name"])
@@ -671,13 +669,13 @@ class Call(Conversation):
     def ask(
         self, method: str, params: JsonObject | None, options: Options | None, incoming: ServedRequest
     ) -> JsonObject:
-        """The answer to a question, if it has come; else the run ends here, and the client is asked."""
+        """Return the answer to a question, if it has come; else the run ends here, and the client is asked."""
         # A server MUST NOT send requests: what it asks travels in `inputRequests` of a result (basic/patterns/index#;
         # basic/patterns/mrtr#; basic/transports/stdio#receiving-messages)
         return self._asking().ask(method, params)
 
     def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]:
-        """Several questions in one result."""
+        """Ask several questions in one result."""
         return self._asking().ask_all(*asks)
 
     def _asking(self) -> Rounds:

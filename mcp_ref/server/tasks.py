@@ -32,7 +32,7 @@ from mcp_ref.pages.extensions.tasks import NAME, TOLD, created, served, shown
 from mcp_ref.pages.server import tools
 from mcp_ref.revisions import find_revision
 from mcp_ref.server.session import Call, Context, Conversation, Session
-from mcp_ref.tasks.running import TaskRun, Tasks
+from mcp_ref.tasks.running import TaskRun, Tasks, TaskSide
 from mcp_ref.wire import messages
 from mcp_ref.wire.messages import JsonObject
 from mcp_ref.wire.methods import Options
@@ -48,30 +48,29 @@ QUICK = 0.001
 """Seconds for which the answer to a call that is a task waits for the task's end."""
 
 
-class ServerTasks:
-    """The part of a server that runs tasks. Threads: any."""
+class ServerTasks(TaskSide):
+    """The part of a server that runs tasks.
 
-    def __init__(self, server: Server, tasks: Tasks | None) -> None:
-        self.server, self.tasks = server, tasks or Tasks()
-        if self.tasks.on_change is not None:
+    Attributes:
+        answers: to the methods `tasks/...` of the session era; extension: the same of the stateless era.
+
+    Threads: any.
+    """
+
+    def __init__(self, server: Server, tasks: Tasks) -> None:
+        if isinstance(tasks.side, ServerTasks):
             raise ValueError("these tasks belong to another server")
-        kept = self.tasks
-        kept.on_change, kept.adopt, kept.look = self._tell, self._adopt, self._look
-        kept.serving = lambda: bool(server.sessions or server.services)
+        self.server, self.tasks, tasks.side = server, tasks, self
         self._told: dict[str, int] = {}  # the versions of others that were told; one that is lost is told again
-        self.extension = served(self.tasks, tools.CallToolResult)
-        self.close = kept.close
+        self.extension = served(tasks, tools.CallToolResult)
+        self.answers = page.answering(tasks, lambda method: tools.CallToolResult, lambda: server.page_size)
 
-    def answer(self) -> None:
-        """Let the server answer with tasks, and for them, in both eras."""
-        server = self.server
-        for_them = page.answering(self.tasks, lambda method: tools.CallToolResult, lambda: server.page_size)
-        server.handlers["session"] = {**server.handlers["session"], **for_them, "tools/call": self.tools_call}
-        server.extend(self.extension)
-        server.handlers["stateless"]["tools/call"] = self.tools_call
+    def serving(self) -> bool:
+        """See `TaskSide`."""
+        return bool(self.server.sessions or self.server.services)
 
     def rule(self, task: str | TaskRule) -> TaskRule | None:
-        """The rule of a tool, as it was given to `tool`. Raises: ValueError, TypeError: it cannot be one."""
+        """Return the rule of a tool, as it was given to `tool`. Raises: ValueError, TypeError: it cannot be one."""
         rule = task if isinstance(task, TaskRule) else TaskRule(cast(Any, task))
         if rule.support not in ("forbidden", "optional", "required"):
             raise ValueError(f'a tool\'s task must be "forbidden", "optional" or "required", not {rule.support!r}')
@@ -80,7 +79,7 @@ class ServerTasks:
         return None if rule.support == "forbidden" else rule
 
     def capability(self, owner: str | None) -> JsonObject:
-        """The capability `tasks`.
+        """Return the capability `tasks`.
 
         Args:
             owner: who asks; None: that is not known.
@@ -162,34 +161,36 @@ class ServerTasks:
         call.asking.attach(lambda reason: self.tasks.finish(run, task_id, {"cancelled": reason}))
         return created(run.record, self.tasks)
 
-    def _tell(self, record: JsonObject) -> None:
+    def tell(self, record: JsonObject) -> None:
         """Tell the subscriptions of this process the state of a task. (Other processes look into the store.)"""
-        if self.server.stateless is None or not self.server.stateless.subscriptions:
-            return
-        latest: JsonObject | None = record
+        latest: JsonObject | None = record if self.server.subscriptions else None
         # Again if it has changed meanwhile: the news of another thread must not be overtaken by this.
         while latest is not None:
             record = latest
             params = cast(JsonObject, shown(record, self.tasks, tools.CallToolResult))
-            for subscription in list(self.server.stateless.subscriptions):
+            for subscription in list(self.server.subscriptions):
                 subscription.put(TOLD, params, ("taskIds", record["id"]))
             latest = self.tasks.store.get(record["id"])
             if latest is not None and latest["version"] == record["version"]:
                 return
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Tell the subscriptions what other processes have changed."""
-        subscriptions = () if self.server.stateless is None else tuple(self.server.stateless.subscriptions)
-        asked = {each for subscription in subscriptions for name, each in subscription.also if name == "taskIds"}
+        asked = {
+            each
+            for subscription in list(self.server.subscriptions)
+            for name, each in subscription.also
+            if name == "taskIds"
+        }
         self._told = {task_id: version for task_id, version in self._told.items() if task_id in asked}
         for task_id in asked:
             is_new = self.tasks.store.wait(task_id, self._told.get(task_id, 0), 0)
             if is_new and (record := self.tasks.store.get(task_id)) is not None:
                 self._told[task_id] = record["version"]
-                self._tell(record)
+                self.tell(record)
 
-    def _adopt(self, record: JsonObject) -> bool:
-        """Run a task again that a dead process left; whether this is done, here or by another process."""
+    def adopt(self, record: JsonObject) -> bool:
+        """Run a task again that a dead process left; return whether this is done, here or by another process."""
         entry: tools.ToolEntry | None = self.server.registries["tools"].get(record["about"])
         if entry is None or entry.task is None or record["tries"] >= MAX_TRIES:
             return False
@@ -296,7 +297,7 @@ class TaskCall(Conversation):
     def ask(
         self, method: str, params: JsonObject | None, options: Options | None, incoming: ServedRequest
     ) -> JsonObject:
-        """The client's answer to a question: of the call, or, once it is a task, of that."""
+        """Return the client's answer to a question: of the call, or, once it is a task, of that."""
         answered = self.task.as_call(lambda: self.origin.ask(method, params, options, self.asking))
         if answered is not None:
             return answered
@@ -312,8 +313,7 @@ class TaskCall(Conversation):
         return cast(JsonObject, messages.decode(messages.encode(answer["result"])))
 
     def ask_all(self, asks: Sequence[Callable[[], Any]]) -> list[Any]:
-        """Several questions at once: each of the callables in a thread of its own; what one raises is raised when all
-        of them have ended."""
+        """Ask several questions at once, each in a thread of its own; what one raises is raised when all have ended."""
         if self.task.id is None:
             return self.origin.ask_all(asks)
         before_block()

@@ -162,7 +162,7 @@ class TaskHandle:
         return f"<TaskHandle {self.task_id}: {(self._state or {}).get('status', 'not asked yet')}>"
 
     def status(self, **options: Any) -> JsonObject:
-        """The state of the task as it is now, with `tasks/get`."""
+        """Return the state of the task as it is now, with `tasks/get`."""
         before, options = (self._state or {}).get("status"), {**_AGAIN, **options}
         self._state = self._client.request("tasks/get", {"taskId": self.task_id}, cast(Options, options))
         # SHOULD: log the life of tasks, from what made them to their end (basic/utilities/tasks#audit-and-logging)
@@ -171,7 +171,7 @@ class TaskHandle:
         return self._state
 
     def result(self, timeout: float | None = None, *, cancel: Cancel | None = None) -> tools.CallToolResult:
-        """The result of the call; a tool that failed is a result, too.
+        """Return the result of the call; a tool that failed is a result, too.
 
         Blocks: until the task has ended, at most `timeout` seconds; None: no limit.
         Raises: ErrorResponse: the call ended with that error. TaskCancelled. RequestTimeout: it goes on.
@@ -203,7 +203,7 @@ class TaskHandle:
         return self._checked(result, left, began)
 
     def _checked(self, result: JsonObject, left: float | None, began: float) -> tools.CallToolResult:
-        """A result, checked as that of a call."""
+        """Return a result, checked as that of a call."""
         log.info("got the result of %s of %s", self.task_id, self._name)
         if self._reports is not None:
             before_block()
@@ -249,7 +249,7 @@ class TaskHandle:
 
     @property
     def questions(self) -> JsonObject:
-        """The questions that wait for `answer`, by key: each with its `method` and `params`."""
+        """Return the questions that wait for `answer`, by key: each with its `method` and `params`."""
         with self._lock:
             return {key: question for key, (question, _) in self._parked.items()}
 
@@ -298,7 +298,7 @@ class TaskHandle:
     # -- waiting
 
     def _status_now(self) -> str | None:
-        """Its status, if that can be told: it may be forgotten since, or the server be gone."""
+        """Return its status, if that can be told: it may be forgotten since, or the server be gone."""
         try:
             return str(self.status()["status"])
         except McpError:
@@ -422,7 +422,7 @@ class ExtensionTask(TaskHandle):
 def as_task(
     params: JsonObject, ttl: float | None, options: Options, connection: Connection
 ) -> tuple[Reports | None, JsonObject, Options]:
-    """The params and options of a request that asks to become a task, and who is told of its progress."""
+    """Return the params and options of a request that asks to become a task, and who is told of its progress."""
     # MAY: ask for a ttl (basic/utilities/tasks#creating-tasks)
     params = {**params, "task": {} if ttl is None else {"ttl": max(1, round(ttl * 1000))}}
     if (callback := options.get("on_progress")) is None:
@@ -466,7 +466,7 @@ def call_tool_as_task(
 
 
 def task(self: Client, task_id: str, *, by_hand: bool = False, push: bool = False) -> TaskHandle:
-    """A handle of a task of this server whose id is known, such as one that another process has kept. Sends nothing."""
+    """Return a handle of a task whose id is known, such as one that another process has kept. Sends nothing."""
     handle: TaskHandle = _follower(self).handle(task_id, by_hand=by_hand, push=push)
     return handle
 

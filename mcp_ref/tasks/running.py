@@ -62,6 +62,24 @@ RECORD_SIZE: Final = 2_000
 Outcome = JsonObject
 
 
+class TaskSide:
+    """The side that runs tasks: a client, which nobody else asks for them, or the `ServerTasks` of a server."""
+
+    def tell(self, record: JsonObject) -> None:
+        """Tell of a record that was changed here, in the thread that has changed it; must not block."""
+
+    def look(self) -> None:
+        """Tell of what other processes have changed; called now and then while the store is shared."""
+
+    def adopt(self, record: JsonObject) -> bool:
+        """Run a task again that a dead process left; return whether this is done, here or by another process."""
+        return False
+
+    def serving(self) -> bool:
+        """Return whether somebody is served who may ask for tasks."""
+        return False
+
+
 class Tasks:
     """The rules by which a server runs and keeps tasks: `Server("jobs", tasks=Tasks(store=SqliteTasks("jobs.db")))`.
 
@@ -79,18 +97,10 @@ class Tasks:
         poll: seconds between two looks of a client, as a hint for it.
 
     Attributes:
-        on_change: called with each record that is changed here, by whichever thread changes it; must not block.
-        adopt: called with a record that a dead process left, if it may run again; whether it does now.
-        look: called now and then while the store is shared, for what other processes have changed.
-        serving: whether somebody is served who may ask for tasks.
+        side: whose tasks they are.
 
     Threads: any. `mcp-task-n` runs one task after the other; it and `mcp-tasks` end half a second after the last.
     """
-
-    on_change: Callable[[JsonObject], None] | None = None
-    adopt: Callable[[JsonObject], bool] | None = None
-    look: Callable[[], None] | None = None
-    serving: Callable[[], bool] = staticmethod(lambda: False)
 
     def __init__(
         self,
@@ -113,6 +123,7 @@ class Tasks:
         self.clock: Callable[[], float] = time.time  # of lives, which must survive a restart
         self.store: TaskStore = store if store is not None else MemoryTasks(lambda: self.clock())
         self.workers = Workers(running, _no_thread, name="mcp-task", idle=IDLE_TIMEOUT, shared=True)
+        self.side = TaskSide()
         self._complain = Complaints(log)
         self._swept = 0.0  # by the clock that nobody sets
         # Guards the room in the store: held from the look for it to the write, which both have their limits.
@@ -129,7 +140,7 @@ class Tasks:
     # -- records
 
     def create(self, run: TaskRun, message: str | None = None) -> JsonObject:
-        """A record for a call that becomes a task. Raises: InternalError: its owner has too many; it cannot be kept."""
+        """Create the record of a call that becomes a task. Raises: InternalError: there is no room for another one."""
         owner, ttl = run.seed["owner"], run.seed["ttl"]
         now = self.clock()
         if time.monotonic() - self._swept >= SWEEP_INTERVAL:
@@ -180,7 +191,7 @@ class Tasks:
             return put()
 
     def find(self, task_id: str, owner: str | None) -> JsonObject:
-        """The record of a task, for one of that owner. Raises: InvalidParams: it is unknown, foreign or expired."""
+        """Return the record of a task of that owner. Raises: InvalidParams: it is unknown, foreign or expired."""
         record = self.store.get(task_id)
         # MUST: refuse a task of another authorization context (basic/utilities/tasks#task-isolation-and-access-control)
         # MUST: each request for a task is authorized (2026-07-28/extensions/tasks#security-considerations)
@@ -225,17 +236,12 @@ class Tasks:
                 record["size"] = RECORD_SIZE + weigh(record)
             replace = partial(self.store.replace, record, known["version"])
             if self._put(record["owner"], record["size"] - known["size"], replace):
-                self._tell(record)
+                self.side.tell(record)
+                if (run := self.runs.get(task_id)) is not None and (tell := run.on_change) is not None:
+                    tell(record)
+                self._look_at(task_id, record)
                 return record, True
         return None, False
-
-    def _tell(self, record: JsonObject) -> None:
-        """Tell of a change that was made here."""
-        if self.on_change is not None:
-            self.on_change(record)
-        if (run := self.runs.get(record["id"])) is not None and (tell := run.on_change) is not None:
-            tell(record)
-        self._look_at(record["id"], record)
 
     def end(self, task_id: str, outcome: Outcome, *, held_by: str | None = "") -> bool:
         """Write the outcome of a task, unless it has ended already. Returns whether this call has written it.
@@ -344,7 +350,9 @@ class Tasks:
             self._wake_keeper_locked()
 
     def _needed_locked(self) -> bool:
-        return bool(self.runs or self.carriers or self._unwritten or (self.store.holder is not None and self.serving()))
+        return bool(
+            self.runs or self.carriers or self._unwritten or (self.store.holder is not None and self.side.serving())
+        )
 
     def _wake_keeper_locked(self) -> None:
         if self._keeper is None and not self._closed and self._needed_locked():
@@ -368,8 +376,8 @@ class Tasks:
                     return
             try:
                 self._sweep()
-                if self.look is not None and self.store.holder is not None and (now := self.store.seen) != seen:
-                    self.look()
+                if self.store.holder is not None and (now := self.store.seen) != seen:
+                    self.side.look()
                     seen = now
                 said = ""
             except Exception as problem:
@@ -389,9 +397,7 @@ class Tasks:
                 self._stop(record["id"], "the time of the task has passed")
                 self.store.delete(record["id"])
                 self._look_at(record["id"], None)
-            elif record["id"] not in self.runs and not (
-                record["again"] and self.adopt is not None and self.adopt(record)
-            ):
+            elif record["id"] not in self.runs and not (record["again"] and self.side.adopt(record)):
                 error = error_of(InternalError("The process that ran the task has ended"))
                 self.end(record["id"], error, held_by=record["holder"])
         if looked - self._swept < SWEEP_INTERVAL:

@@ -46,7 +46,7 @@ class TaskStore(Protocol):
         ...
 
     def get(self, task_id: str) -> JsonObject | None:
-        """The record, perhaps without its params; None: the id is unknown, or the record's time has passed."""
+        """Return the record, perhaps without its params; None: the id is unknown, or the record's time has passed."""
         ...
 
     def replace(self, record: JsonObject, version: int) -> bool:

@@ -56,11 +56,11 @@ def test_a_discovery_without_a_version_of_both_is_no_agreement(versions: list[st
 
 def test_a_late_answer_to_the_probe_disturbs_nothing() -> None:
     with connecting(probe_timeout=0.05) as (client, wire, under_way):
-        probe = wire.receive()
-        request = wire.receive()
+        probe, given_up, request = (wire.receive() for _ in range(3))
+        assert given_up["method"] == "notifications/cancelled"
         assert request["method"] == "initialize" and request["id"] != probe["id"]
         wire.answer(request["id"], OPENED)
-        assert [wire.receive()["method"] for _ in range(2)] == ["notifications/initialized", "notifications/cancelled"]
+        assert wire.receive()["method"] == "notifications/initialized"
         wire.answer(probe["id"], discovered())
         assert under_way.outcome() is client
         assert client.revision.name == LATEST
@@ -71,39 +71,56 @@ REFUSED = {"code": -32601, "message": "Method not found"}
 
 
 @pytest.mark.parametrize("initialize_first", [True, False])
-@pytest.mark.parametrize("refused", [True, False])
-def test_a_slow_server_is_asked_both_on_one_channel_and_a_session_counts(initialize_first: bool, refused: bool) -> None:
+def test_a_session_of_a_slow_server_counts_whatever_comes_of_the_probe(initialize_first: bool) -> None:
     with connecting(probe_timeout=0.05) as (client, wire, under_way):
-        probe, request = wire.receive(), wire.receive()
-
-        def answer_initialize() -> None:
-            if refused:
-                wire.send({"jsonrpc": "2.0", "id": request["id"], "error": REFUSED})
-            else:
-                wire.answer(request["id"], OPENED)
-
-        if initialize_first:
-            answer_initialize()
-        wire.answer(probe["id"], discovered())
-        if not initialize_first:
-            answer_initialize()
+        probe, given_up, request = (wire.receive() for _ in range(3))
+        # MUST: over stdio a client that gives a request up says so.
+        assert (given_up["method"], given_up["params"]["requestId"]) == ("notifications/cancelled", probe["id"])
+        answers = [(request["id"], OPENED), (probe["id"], discovered())]
+        for request_id, result in answers if initialize_first else reversed(answers):
+            wire.answer(request_id, result)
         assert under_way.outcome() is client
-        assert client.revision.name == (MODERN if refused else LATEST)
-        if not refused:
-            # Servers of both eras are known that take nothing of the other from here on.
-            assert wire.receive()["method"] == "notifications/initialized"
-            asking = Background(client.ping)
-            while (asked := wire.receive())["method"] == "notifications/cancelled":
-                assert initialize_first and asked["params"]["requestId"] == probe["id"]
-            assert (asked["method"], asked.get("params")) == ("ping", None)
-            wire.answer(asked["id"], {})
-            asking.outcome()
+        assert client.revision.name == LATEST
+        # Servers of both eras are known that take nothing of the other from here on.
+        assert wire.receive()["method"] == "notifications/initialized"
+        asking = Background(client.ping)
+        asked = wire.receive()
+        assert (asked["method"], asked.get("params")) == ("ping", None)
+        wire.answer(asked["id"], {})
+        asking.outcome()
         assert wire.silent()
+
+
+@pytest.mark.parametrize("code", [-32601, -32022])
+@pytest.mark.parametrize("late", [True, False], ids=["the probe is answered late", "it is not"])
+def test_a_slow_server_that_refuses_initialize_is_probed_once_more(late: bool, code: int) -> None:
+    with connecting(probe_timeout=0.5) as (client, wire, under_way):
+        probe, _, request = (wire.receive() for _ in range(3))
+        if late:
+            wire.answer(probe["id"], discovered())
+        wire.send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": "no"}})
+        again = wire.receive()
+        assert again["method"] == "server/discover" and again["id"] not in (probe["id"], request["id"])
+        wire.answer(again["id"], discovered())
+        assert under_way.outcome() is client
+        assert client.revision.name == MODERN
+        assert wire.silent()
+
+
+def test_a_server_that_refuses_initialize_and_a_second_probe_is_refused_with_both_reasons() -> None:
+    with connecting(probe_timeout=0.5) as (_, wire, under_way):
+        _, _, request = (wire.receive() for _ in range(3))
+        for request_id in (request["id"], None):
+            error = {"code": -32600, "message": "first" if request_id else "second"}
+            wire.send({"jsonrpc": "2.0", "id": request_id or wire.receive()["id"], "error": error})
+        failed = under_way.outcome()
+        assert isinstance(failed, ErrorResponse) and failed.message == "first"
+        assert any("second" in note for note in failed.__notes__)
 
 
 def test_a_slow_server_that_refuses_the_probe_is_of_the_session_era() -> None:
     with connecting(probe_timeout=0.05) as (client, wire, under_way):
-        probe, request = wire.receive(), wire.receive()
+        probe, _, request = (wire.receive() for _ in range(3))
         wire.send({"jsonrpc": "2.0", "id": probe["id"], "error": REFUSED})
         wire.answer(request["id"], OPENED)
         assert wire.receive()["method"] == "notifications/initialized"

@@ -34,7 +34,7 @@ def shop() -> Server:
 
 def open_listens(server: Server) -> int:
     assert server.stateless is not None
-    return len(server.stateless.subscriptions)
+    return len(server.subscriptions)
 
 
 @every_way

@@ -310,4 +310,4 @@ def test_a_tool_without_again_is_never_run_twice(tmp_path: Path) -> None:
     server = Server("jobs", tasks=Tasks(SqliteTasks(tmp_path / "tasks.db")))
     with closing(server):
         record: Any = {"about": "nothing", "tries": 0, "id": "x", "asked": {}, "answered": {}}
-        assert server.tasks is not None and server.tasks._adopt(record) is False
+        assert server.tasks is not None and server.tasks.adopt(record) is False

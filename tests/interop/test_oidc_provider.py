@@ -180,7 +180,7 @@ def test_a_token_is_bound_to_the_key_of_the_client(kind: str, nonces: bool) -> N
                 assert said(client, "whoami") == "ada notes:read"
             assert said(client, "write") == "written"
         # Without the key the same token is of no use.
-        token = client.target.options["auth"].authorizer._token
+        token = client.target.options["auth"]._token
         assert token.kind == "DPoP"
         with pytest.raises(HttpStatusError, match="401"):
             there.client(token.access).connect()

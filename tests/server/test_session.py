@@ -322,13 +322,13 @@ def test_a_subscription_that_its_client_cancels_gets_nothing_more_not_even_an_an
         wire.notify("notifications/cancelled", {"requestId": 1})
         assert era_of(answered(wire, 2, "tools/list")) == "stateless"
         assert server.stateless is not None
-        assert len(server.stateless.subscriptions) == 1
+        assert len(server.subscriptions) == 1
         server.tool("later")(lambda: "")
         server.resource_updated("x://a")
         assert wire.receive()["params"]["_meta"] == {SUBSCRIPTION_ID: "1"}
         assert listen(wire, 1) == {}
         assert wire.silent()
-    assert len(server.stateless.subscriptions) == 0, "the channel that closes takes those with it that are left"
+    assert len(server.subscriptions) == 0, "the channel that closes takes those with it that are left"
 
 
 def test_a_server_that_closes_ends_its_subscriptions_with_the_result_and_then_the_cancellation() -> None:
@@ -346,7 +346,7 @@ def test_a_server_that_closes_ends_its_subscriptions_with_the_result_and_then_th
         assert got[2]["params"]["_meta"] == {SUBSCRIPTION_ID: 5}
         assert not isinstance(wire.receive(), dict)
         assert server.stateless is not None
-        assert len(server.stateless.subscriptions) == 0
+        assert len(server.subscriptions) == 0
 
 
 # -- a handler that asks by its result, in the session era --------------------------------------------------------

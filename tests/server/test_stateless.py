@@ -456,7 +456,7 @@ def test_also_a_subscription_can_have_one() -> None:
     assert isinstance(ask(server, "subscriptions/listen", {"notifications": {}}), Subscription)
     assert refused(server, "subscriptions/listen", {"notifications": {}}).code == 429
     assert server.stateless is not None
-    assert len(server.stateless.subscriptions) == 1
+    assert len(server.subscriptions) == 1
 
 
 def test_notifications_that_come_too_often_are_dropped_for_that_principal() -> None:

@@ -67,26 +67,27 @@ def jobs(place: str) -> Iterator[tuple[Server, Tasks, list[str]]]:
 # -- what a dead process has left -----------------------------------------------------------------------------------
 
 
-def test_two_threads_that_find_the_same_task_of_a_dead_process_run_it_once(place: str) -> None:
+def test_two_threads_that_find_the_same_task_of_a_dead_process_run_it_once(place: str, monkeypatch: Any) -> None:
     with jobs(place) as (server, tasks, runs):
         left = of_a_dead_process("x")
         tasks.store.create(left)
-        publish = tasks.on_change
-        assert tasks.adopt is not None and publish is not None
+        publish = tasks.side.tell
 
         def another_thread_looks(record: Any) -> None:
             """It was taken, and does not run yet."""
-            tasks.on_change = publish
-            assert tasks.adopt is not None and tasks.adopt(left)
+            monkeypatch.setattr(tasks.side, "tell", publish)
+            assert tasks.side.adopt(left)
             publish(record)
 
-        tasks.on_change = another_thread_looks
-        assert tasks.adopt(left)
+        monkeypatch.setattr(tasks.side, "tell", another_thread_looks)
+        assert tasks.side.adopt(left)
         until(lambda: tasks.store.get("x")["outcome"])  # type: ignore[index]
         assert tasks.workers.close(Deadline(LIMIT)) == [] and runs == ["x"]
 
 
-def test_a_process_that_cannot_run_a_task_again_leaves_it_to_one_that_has_taken_it(place: str) -> None:
+def test_a_process_that_cannot_run_a_task_again_leaves_it_to_one_that_has_taken_it(
+    place: str, monkeypatch: Any
+) -> None:
     with jobs(place) as (server, tasks, _):
         tasks.store.create(of_a_dead_process("x"))
 
@@ -94,7 +95,7 @@ def test_a_process_that_cannot_run_a_task_again_leaves_it_to_one_that_has_taken_
             """Meanwhile another process takes it."""
             return not tasks.change("x", lambda latest: bool(latest.update(holder="another") or True))[0]
 
-        tasks.adopt = too_late
+        monkeypatch.setattr(tasks.side, "adopt", too_late)
         tasks._sweep()
         record = tasks.store.get("x")
         assert record is not None and (record["holder"], record["outcome"]) == ("another", None)

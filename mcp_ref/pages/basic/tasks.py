@@ -162,14 +162,14 @@ METHODS = (
 
 
 def open_questions(record: JsonObject) -> JsonObject:
-    """The questions of a task that nobody has answered, by key."""
+    """Return the questions of a task that nobody has answered, by key."""
     if record["outcome"] is not None:
         return {}
     return {key: question for key, question in record["asked"].items() if key not in record["answered"]}
 
 
 def status_of(record: JsonObject, *, errors_fail: bool) -> TaskStatus:
-    """The status of a task, which follows from its outcome and its questions.
+    """Return the status of a task, which follows from its outcome and its questions.
 
     Args:
         errors_fail: whether a result with `isError` is a failure, as here; in the other design it is not.
@@ -199,12 +199,12 @@ def message_of(record: JsonObject) -> str | None:
 
 
 def timestamp(seconds: float) -> str:
-    """A point in time as ISO 8601 in UTC, such as "2025-11-25T10:30:00.250Z"."""
+    """Return a point in time as ISO 8601 in UTC, such as "2025-11-25T10:30:00.250Z"."""
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1000):03d}Z"
 
 
 def shown(record: JsonObject, tasks: Tasks, *, errors_fail: bool = True, milliseconds: str = "") -> Task:
-    """A record as the page shows a task.
+    """Return a record as the page shows a task.
 
     Args:
         errors_fail: see `status_of`; milliseconds: "Ms" in the other design, whose names of durations end so.
@@ -225,21 +225,21 @@ def shown(record: JsonObject, tasks: Tasks, *, errors_fail: bool = True, millise
 
 
 def related(task_id: str, message: JsonObject) -> JsonObject:
-    """A result, or params, with the task that it belongs to in `_meta`."""
+    """Return a result, or params, with the task that it belongs to in `_meta`."""
     # MUST: every request, notification and response of a task carries `io.modelcontextprotocol/related-task`
     # (basic/utilities/tasks#associating-task-related-messages, #related-task-metadata)
     return {**message, "_meta": {**(message.get("_meta") or {}), RELATED: {"taskId": task_id}}}
 
 
 def unrelated(answer: JsonObject) -> JsonObject:
-    """An answer without what `related` adds, as it is outside a task."""
+    """Return an answer without what `related` adds, as it is outside a task."""
     meta = {key: value for key, value in (answer.get("_meta") or {}).items() if key != RELATED}
     rest = {key: value for key, value in answer.items() if key != "_meta"}
     return {**rest, "_meta": meta} if meta else rest
 
 
 def kept(result: JsonObject) -> JsonObject:
-    """A result as it is kept: a copy, of what JSON can say. Raises: InternalError: no message can carry it."""
+    """Return a result as it is kept: a copy, of what JSON can say. Raises: InternalError: no message can carry it."""
     text = messages.encode(result)
     if len(text) > MAX_RESULT:
         # An answer that is too long would end the connection of whoever asks for it, again and again.
@@ -285,7 +285,7 @@ class Waiting:
             self.ctx.incoming.drop()
 
     def until_end(self, record: JsonObject, tasks: Tasks) -> JsonObject:
-        """The record as it is when the task has ended; meanwhile its questions are asked."""
+        """Return the record as it is when the task has ended; meanwhile its questions are asked."""
         task_id, owner = record["id"], self.ctx.incoming.owner
         with tasks.carried(task_id, self):
             for older in tasks.carriers[task_id][:-1]:
@@ -344,7 +344,7 @@ def answering(
 
 
 def lifetime(asked: TaskMetadata, default: float | None) -> float | None:
-    """The seconds that a task should live, by its `TaskMetadata`. Raises: InvalidParams: it is not a length of time."""
+    """Return the seconds that a task should live. Raises: InvalidParams: its `TaskMetadata` has no length of time."""
     if "ttl" not in asked:
         return default
     if not 0 < asked["ttl"] <= MAX_TTL:
@@ -434,7 +434,7 @@ def tasks_cancel(tasks: Tasks, owner: str | None, params: TaskRequestParams) -> 
 
 
 def task_id(self: Context) -> str | None:
-    """The id of the task that this call has become; None: it is answered by its result."""
+    """Return the id of the task that this call has become; None: it is answered by its result."""
     run: TaskRun | None = self.conversation.task
     return None if run is None else run.id
 

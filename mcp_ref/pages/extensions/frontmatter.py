@@ -30,7 +30,7 @@ _CORE = (
 
 
 def read_frontmatter(text: bytes) -> dict[str, Any]:
-    """The frontmatter of a text, which begins with it.
+    """Return the frontmatter of a text, which begins with it.
 
     Raises: ValueError: it has none, or one that is not as the module says; LocalProtocolError: PyYAML is not there.
     """
@@ -54,7 +54,7 @@ def read_frontmatter(text: bytes) -> dict[str, Any]:
 
 
 def read_otherwise(text: bytes) -> Any:
-    """The same frontmatter as a reader of YAML 1.1 takes it; None where such a reader fails."""
+    """Return the same frontmatter as a reader of YAML 1.1 takes it; None where such a reader fails."""
     found = _FENCED.match(text)
     _, yaml = _reader()
     try:

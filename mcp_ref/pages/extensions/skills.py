@@ -227,7 +227,7 @@ class Skills:
         self._replace(found, self._given, self._unlisted, problems)
 
     def for_server(self, server: Server) -> Extension:
-        """The extension of one server, whose resources the files become."""
+        """Return the extension of one server, whose resources the files become."""
         self._servers.add(server)
         # MUST: a server that declares the extension declares `resources` as well: the template is there, though there
         # may be no skill (2026-07-28/extensions/skills#capability-negotiation)
@@ -348,7 +348,7 @@ class Skills:
         return now
 
     def _entry(self, path: str, own: Files, problems: list[str]) -> Skill:
-        """The entry of one skill."""
+        """Return the entry of one skill."""
         text, resources = own[path], list[SkillResource]()
         # MUST: list every file once, with digest and size; those of skills within too
         # (2026-07-28/extensions/skills#resources)
@@ -414,7 +414,7 @@ def _mime_type(path: str, content: Any) -> str:
 
 
 def _head(path: str, description: str) -> bytes:
-    """The frontmatter of a skill that is made here. JSON is YAML, if nothing in it ends a line."""
+    """Return the frontmatter of a skill that is made here. JSON is YAML, if nothing in it ends a line."""
     said = {"name": path.rpartition("/")[2], "description": description}
     lines = "".join(f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in said.items())
     odd = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -448,7 +448,7 @@ _quoted: Final = lru_cache(1 << 16)(quote)
 
 
 def _above(path: str) -> list[str]:
-    """The folders that a path lies in, the outermost first."""
+    """Return the folders that a path lies in, the outermost first."""
     return [path[:at] for at, each in enumerate(path) if each == "/"]
 
 
@@ -579,7 +579,7 @@ _ESCAPED: Final = re.compile(rf"(?:%[0-9A-Fa-f]{{2}}|[^\w.~/{_SAFE}-])+", re.ASC
 
 
 def check_skill(skill: Any) -> Skill:
-    """The entry itself, if it is valid.
+    """Return the entry itself, if it is valid.
 
     Raises: SkillMismatch: with the reason "entry" or "limit".
     Spec: 2026-07-28/extensions/skills#skill-entries, #limits
@@ -660,14 +660,14 @@ def find_file(skill: Skill, path: str, *, unverified: bool = False) -> tuple[str
 
 
 def plain_uri(uri: str) -> str:
-    """The one spelling of all URIs that mean the same, whatever they escape without need."""
+    """Return the one spelling of all URIs that mean the same, whatever they escape without need."""
     scheme, _, path = uri.partition(":")
     path = _ESCAPED.sub(lambda found: quote(unquote(found[0]), _SAFE, errors="surrogatepass"), path)
     return f"{scheme.lower()}:{path}"
 
 
 def _segments(skill: str, uri: str) -> list[str]:
-    """The path within a skill that a URI names, decoded; empty if it is not in it, or written to mislead."""
+    """Return the path within a skill that a URI names, decoded; empty if it is not in it, or written to mislead."""
     folder, plain, found = plain_uri(skill).removesuffix("SKILL.md"), plain_uri(uri), list[str]()
     if not plain.startswith(folder) or "?" in uri or "#" in uri:
         return []
@@ -682,7 +682,7 @@ def _segments(skill: str, uri: str) -> list[str]:
 
 
 def _verified(skill: Skill, uri: str, listed: SkillResource | None, contents: list[Any]) -> bytes:
-    """The bytes that were read, if they are those that the entry speaks of."""
+    """Return the bytes that were read, if they are those that the entry speaks of."""
     if len(contents) != 1 or plain_uri(str(contents[0].get("uri"))) != plain_uri(uri):
         raise SkillMismatch("unlisted", uri, "the server gave contents that were not asked for")
     try:
@@ -708,7 +708,7 @@ def _verified(skill: Skill, uri: str, listed: SkillResource | None, contents: li
 
 
 def _differing(one: JsonObject, other: JsonObject) -> list[str]:
-    """The members in which two objects of JSON differ; numbers count by value, and `true` is not a number."""
+    """Return the members in which two objects of JSON differ; numbers count by value, and `true` is not a number."""
 
     def number(text: str) -> float:
         return int(float(text)) if float(text).is_integer() else float(text)

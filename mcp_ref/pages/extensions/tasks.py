@@ -109,7 +109,7 @@ TASKS: Final = Extension(
 
 
 def served(tasks: Tasks, result_type: Any) -> Extension:
-    """The extension with a server's answers.
+    """Return the extension with a server's answers.
 
     Args:
         result_type: of the requests that become tasks.
@@ -141,7 +141,7 @@ MAX_TOLD: Final = 1_000
 
 
 def created(record: JsonObject, tasks: Tasks) -> JsonObject:
-    """The answer to a call that has become a task; the record is in the store already."""
+    """Return the answer to a call that has become a task; the record is in the store already."""
     # MUST: `resultType` is "task", here and nowhere else (2026-07-28/extensions/tasks#polymorphic-results)
     return {"resultType": "task", **_state(record, tasks)}
 
@@ -153,7 +153,7 @@ def _state(record: JsonObject, tasks: Tasks) -> JsonObject:
 
 
 def shown(record: JsonObject, tasks: Tasks, result_type: Any, revision: Revision = LATEST_STATELESS) -> DetailedTask:
-    """A record as the extension shows a task: for `tasks/get` and for `notifications/tasks`."""
+    """Return a record as the extension shows a task: for `tasks/get` and for `notifications/tasks`."""
     state = cast(DetailedTask, _state(record, tasks))
     # MUST: the shape is that of the status: with all outstanding `inputRequests`, with `result`, with `error`, or bare
     # (2026-07-28/extensions/tasks#response)

@@ -445,7 +445,7 @@ def touch_below(uri: str) -> str:
 def let_go() -> str:
     """End every subscription."""
     assert server.stateless is not None
-    for subscription in list(server.stateless.subscriptions):
+    for subscription in list(server.subscriptions):
         subscription.end("a test")
     return "gone"
 

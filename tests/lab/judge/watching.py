@@ -27,7 +27,7 @@ ON_PURPOSE: dict[str, set[str]] = {
                     "unsupported_versions_are_400", "error_answers_a_request", "codes_of_the_past_are_gone"},
     # Clients by hand, which send no more than the test needs.
     "test_http::test_a_client_that_does_not_read_holds_up": {"version_header_is_sent"},
-    "test_limits::test_the_events_of_a_stream_go_when_its_answer": {
+    "test_limits::test_the_events_of_a_stream_go_with_its_session": {
         "version_header_is_sent", "id_not_used_before", "messages_go_on_one_stream"},
     # What is refused, and has to be sent for that.
     "test_limits::test_an_answer_that_was_lost_can_be_fetched": {"version_header_is_sent", "id_not_used_before"},

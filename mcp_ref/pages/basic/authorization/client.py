@@ -52,6 +52,8 @@ MAX_VISITS: Final = 3
 
 VISITS_INTERVAL: Final = 600.0  # seconds
 
+_MAX_ERROR_BODY: Final = 1 << 20  # bytes that are read of a refusal
+
 _MAX_ASKED: Final = 1_000  # step-ups that are remembered; after that none is made
 
 
@@ -84,30 +86,34 @@ class AuthorizedRequest(NamedTuple):
     refused: set[int | str]
 
     def headers(self) -> dict[str, str]:
-        """The headers that authorize the request. Raises: AuthorizationError."""
+        """Return the headers that authorize the request. Raises: AuthorizationError."""
         return self.authorizer.headers(self)
 
-    def concerns(self, reply: HttpResponse) -> bool:
-        """Return whether another token could help against this 401 or 403."""
-        challenge = _challenge_of(reply)
-        lacks_scope = challenge is not None and challenge.parameters.get("error") == "insufficient_scope"
-        return reply.status == 401 or lacks_scope
+    def again(self, reply: HttpResponse, note: Callable[[], None]) -> bool:
+        """Get another token, if one could help against this reply. True: send the request again.
 
-    def renew(self, reply: HttpResponse) -> bool:
-        """Get another token after such a reply. True: send the request again. Raises: AuthorizationError."""
+        Args:
+            note: called first, so that a trace shows the reply before what is sent because of it.
+
+        Raises: AuthorizationError. HttpStatusError: the server accepts no token of ours.
+        """
+        challenge = _challenge_of(reply) if reply.status == 403 else None
+        if reply.status != 401 and (challenge is None or challenge.parameters.get("error") != "insufficient_scope"):
+            return False
+        note()
         # A proof that lacked a nonce is made once more, beside whatever follows a 401.
         if USE_NONCE not in self.refused and self.authorizer.learns_nonce(self, reply):
             self.refused.add(USE_NONCE)
             return True
-        if reply.status == 401:
-            if 401 in self.refused:
-                return False
-            self.refused.add(401)
-        return self.authorizer.renew(self, reply)
+        once_more = reply.status == 403 or 401 not in self.refused
+        self.refused.add(reply.status)
+        if not once_more or not self.authorizer.renew(self, reply):
+            raise reply.refusal("a message", reply.body(_MAX_ERROR_BODY))
+        return True
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """A block that does not use up the time of the call."""
+        """Keep a block from using up the time of the call."""
         deadline, began = self.call.deadline, time.monotonic()
         self.call.deadline = Deadline(None)
         try:
@@ -119,7 +125,9 @@ class AuthorizedRequest(NamedTuple):
 
 
 class Authorizer:
-    """Authorizes the requests to one server URL."""
+    """The authorization of the requests to one server URL, by a client that may speak these revisions, oldest first."""
+
+    revisions: tuple[Revision, ...] = ()
 
     owner: str | None = None
     """Names the login that the token comes from. While it stays the same, so does the user."""
@@ -127,8 +135,17 @@ class Authorizer:
     extension: str | None = None
     """The name of the protocol extension that this is, if any."""
 
+    def request(
+        self, http: HttpClient, call: HttpCall, method: str, url: str, headers: Mapping[str, str], body: bytes | None,
+        message: Any, agreed: Revision | None, note: Note,
+    ) -> AuthorizedRequest:  # fmt: skip
+        """Return the authorization of one request. `message` is its content, or says what a user waits for."""
+        operation = message if isinstance(message, str) else _operation(message)
+        revisions = self.revisions if agreed is None else (agreed,)
+        return AuthorizedRequest(self, http, call, method, url, headers, body, operation, revisions, note, set())
+
     def headers(self, request: AuthorizedRequest) -> dict[str, str]:
-        """The headers that authorize a request. Raises: AuthorizationError."""
+        """Return the headers that authorize a request. Raises: AuthorizationError."""
         raise NotImplementedError
 
     def renew(self, request: AuthorizedRequest, reply: HttpResponse) -> bool:
@@ -143,24 +160,6 @@ class Authorizer:
         """Wait for a token other than the one that the call was sent with. Raises: whatever cuts the call."""
         while True:
             call.sleep(None)
-
-
-class Bound(NamedTuple):
-    """The authorizer of a URL, for a client that may speak these revisions, oldest first."""
-
-    authorizer: Authorizer
-    revisions: tuple[Revision, ...]
-
-    def request(
-        self, http: HttpClient, call: HttpCall, method: str, url: str, headers: Mapping[str, str], body: bytes | None,
-        message: Any, agreed: Revision | None, note: Note,
-    ) -> AuthorizedRequest:  # fmt: skip
-        """The authorization of one request. `message` is what it carries, or in words what a user waits for."""
-        operation = message if isinstance(message, str) else _operation(message)
-        revisions = self.revisions if agreed is None else (agreed,)
-        return AuthorizedRequest(
-            self.authorizer, http, call, method, url, headers, body, operation, revisions, note, set()
-        )
 
 
 def _operation(message: Any) -> str:
@@ -180,12 +179,12 @@ def _challenge_of(reply: HttpResponse) -> Challenge | None:
     return next((each for each in found if each.scheme in ("bearer", "dpop")), None)
 
 
-def bind(auth: Any, url: str, revisions: Sequence[Revision] = tuple(REVISIONS.values())) -> Bound:
+def bind(auth: Any, url: str, revisions: Sequence[Revision] = tuple(REVISIONS.values())) -> Authorizer:
     """Return what the argument `auth` of a client means for a server URL.
 
     Raises: AuthorizationError: a token must not be sent to this URL. TypeError: `auth` is not of a known kind.
     """
-    if isinstance(auth, Bound):
+    if isinstance(auth, Authorizer):
         return auth
     if not isinstance(auth, str | Grant) and not callable(auth):
         raise TypeError(f"auth must be a token, a function, or an object such as OAuth(...); not {type(auth).__name__}")
@@ -208,7 +207,8 @@ def bind(auth: Any, url: str, revisions: Sequence[Revision] = tuple(REVISIONS.va
             authorizer = _Bearer(auth)
         except TypeError:
             authorizer = _Prepared(auth)
-    return Bound(authorizer, tuple(revisions))
+    authorizer.revisions = tuple(revisions)
+    return authorizer
 
 
 class _Bearer(Authorizer):
@@ -301,11 +301,11 @@ class Grant:
 
     @property
     def kind(self) -> str:
-        """The kind of its tokens, as `token_type` names it."""
+        """Return the kind of its tokens, as `token_type` names it."""
         return "Bearer" if self.prover is None else "DPoP"
 
     def for_url(self, url: str) -> TokenKeeper:
-        """The keeper of the token for one server URL. All clients and threads share it."""
+        """Return the keeper of the token for one server URL. All clients and threads share it."""
         # A client MUST NOT send a server a token that was issued for another one (basic/authorization#token-handling)
         return self._keepers.setdefault(url, TokenKeeper(self, url))
 
@@ -314,7 +314,7 @@ class Grant:
         return [self.issuer] if self.issuer else []
 
     def client(self, found: Discovered) -> Registered | None:
-        """The identity of this client at an authorization server. None: it is not known there yet."""
+        """Return the identity of this client at an authorization server. None: it is not known there yet."""
         return None
 
     def obtain(self, job: Job) -> Token:
@@ -505,7 +505,7 @@ class TokenKeeper(Authorizer):
     def _refreshed(
         self, fetcher: Fetcher, found: Discovered, client: Registered | None, used: Token | None
     ) -> Token | None:
-        """A token, refreshed where and by whom it was issued. None: it cannot be, or not any more."""
+        """Return a token, refreshed where and by whom it was issued. None: it cannot be, or not any more."""
         if used is None or not used.refresh or not used.belongs(found):
             return None
         if client is None or client.client_id != used.client_id:
@@ -521,7 +521,7 @@ class TokenKeeper(Authorizer):
     def _scopes(
         self, found: Discovered, challenge: Challenge | None, used: Token | None, more: tuple[str, ...] | None
     ) -> tuple[str, ...] | None:
-        """The scopes to ask for; None: the request names none."""
+        """Return the scopes to ask for; None: the request names none."""
         # SHOULD: ask for the scopes of the challenge; without those for all of `scopes_supported`; else for none
         # (basic/authorization#scope-selection-strategy)
         named = challenge.scopes if challenge is not None else None
@@ -645,7 +645,7 @@ class OAuth(Grant):
         return self._fixed(found) or (_registered(record) if record else None)
 
     def _fixed(self, found: Discovered) -> Registered | None:
-        """The identity that needs no registration; None: this client has to register itself."""
+        """Return the identity that needs no registration; None: this client has to register itself."""
         if (given := self._given) is not None:
             # A client MUST NOT use credentials at another authorization server than the one that issued them; SHOULD:
             # report an error if credentials that were registered beforehand no longer fit

@@ -159,7 +159,7 @@ def _named(
 def issuer_metadata(
     fetcher: Fetcher, issuer: str, named_by: str, *, openid: bool = True
 ) -> AuthorizationServerMetadata:
-    """The metadata of an authorization server. Raises: AuthorizationError."""
+    """Return the metadata of an authorization server. Raises: AuthorizationError."""
     # MUST: try the addresses of RFC 8414 and of OpenID Connect Discovery in the order of the page
     # (basic/authorization#authorization-server-metadata-discovery)
     for address in metadata_urls(issuer, openid=openid):

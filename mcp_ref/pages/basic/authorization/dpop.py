@@ -70,7 +70,7 @@ class Prover:
         return {"dpop_jkt": self._key.thumbprint}
 
     def headers(self, method: str, url: str, token: str | None = None) -> dict[str, str]:
-        """The proof for one request, which has the token in it if there is one. Each one has a `jti` of its own."""
+        """Return the proof for one request, with its token if there is one. Each one has a `jti` of its own."""
         claims = {
             "jti": secrets.token_urlsafe(16),
             "htm": method,

@@ -173,12 +173,12 @@ def without_secrets(said: Any) -> JsonObject:
 
 
 def secrets_in(said: Mapping[str, str]) -> set[str]:
-    """The values in a form that may be secret."""
+    """Return the values in a form that may be secret."""
     return {value for name, value in said.items() if value and name not in _SHOWN}
 
 
 def usable(what: str, url: str, named_by: str) -> str:
-    """The URL, if it is safe to use. Raises: AuthorizationError."""
+    """Return the URL, if it is safe to use. Raises: AuthorizationError."""
     # MUST: use authorization server endpoints over https only (basic/authorization#communication-security)
     try:
         return check_url(url, named_by)
@@ -187,7 +187,7 @@ def usable(what: str, url: str, named_by: str) -> str:
 
 
 def checked(what: str, url: str, wire_type: Any, document: JsonObject) -> Any:
-    """The document, if it has the members of this type. Raises: AuthorizationError."""
+    """Return the document, if it has the members of this type. Raises: AuthorizationError."""
     try:
         checker(wire_type, LATEST_SESSION)(document, "the document")
     except SchemaMismatch as problem:

@@ -66,7 +66,7 @@ class Token(NamedTuple):
         return f"<Token of {self.issuer}>"
 
     def headers(self) -> dict[str, str]:
-        """The header that carries the token in each request."""
+        """Return the header that carries the token in each request."""
         # MUST: send the token in the Authorization header; a token MUST NOT stand in the query of a URL
         # (basic/authorization#token-requirements)
         return {"Authorization": f"{self.kind} {self.access}"}
@@ -78,7 +78,7 @@ class Token(NamedTuple):
 
     @classmethod
     def kept(cls, record: JsonObject | None, kind: str) -> Token | None:
-        """The token in a record of a store; None if the record is not a token of this kind."""
+        """Return the token in a record of a store; None if the record is not a token of this kind."""
         try:
             token = cls(**(record or {}))
             texts = (token.issuer, token.resource, token.client_id, token.login, token.refresh, *(token.scopes or ()))
@@ -165,7 +165,7 @@ class AuthorizationRequest:
         return len(states) == 1 and secrets.compare_digest(states[0].encode(), self._state.encode())
 
     def code(self, query: str) -> str:
-        """The code in the query that the browser came back with.
+        """Return the code in the query that the browser came back with.
 
         Raises: AuthorizationError: the answer belongs to another request or issuer, or the user refused.
         """

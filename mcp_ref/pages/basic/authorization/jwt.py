@@ -29,7 +29,7 @@ _CURVES: Final = {256: "ES256", 384: "ES384", 521: "ES512"}
 
 
 def algorithms_of(key: Any) -> list[str]:
-    """The algorithms that a key can sign with, the usual one first."""
+    """Return the algorithms that a key can sign with, the usual one first."""
     if isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.key_size in _CURVES:
         return [_CURVES[key.curve.key_size]]
     if isinstance(key, rsa.RSAPrivateKey):
@@ -38,7 +38,7 @@ def algorithms_of(key: Any) -> list[str]:
 
 
 def client_assertion(pem: str | bytes, client_id: str, audience: str, allowed: Sequence[str] | None) -> str:
-    """The signed statement with which a client proves who it is (`private_key_jwt`).
+    """Return the signed statement with which a client proves who it is (`private_key_jwt`).
 
     Args:
         pem: its private key. audience: the issuer of the authorization server.
@@ -71,7 +71,7 @@ def client_assertion(pem: str | bytes, client_id: str, audience: str, allowed: S
 
 
 def new_key() -> str:
-    """A new private key for ES256, in PEM."""
+    """Return a new private key for ES256, in PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
@@ -92,7 +92,7 @@ class SigningKey:
         self.thumbprint = _thumbprint(self.public)
 
     def sign(self, claims: dict[str, Any], header: dict[str, Any]) -> str:
-        """A statement with this header, signed by ES256."""
+        """Return a statement with this header, signed by ES256."""
         return jwt.encode(claims, self._key, "ES256", header)
 
 
@@ -121,7 +121,7 @@ _COMPACT: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 
 
 def header_of(token: str) -> dict[str, Any] | None:
-    """The header of a token, of which nothing is to be believed yet; None if it is not a JWT."""
+    """Return the header of a token, of which nothing is to be believed yet; None if it is not a JWT."""
     if len(token) > MAX_TOKEN or not _COMPACT.fullmatch(token):
         return None
     try:

@@ -59,7 +59,7 @@ class Loopback:
         self._host = host.lower()
 
     def wait(self, call: HttpCall, timeout: float, accept: Callable[[str], bool]) -> str:
-        """The query with which the browser came back.
+        """Return the query with which the browser came back.
 
         Args:
             call: whatever cuts it ends the wait.

@@ -85,7 +85,7 @@ class Challenge:
 
     @property
     def scopes(self) -> tuple[str, ...] | None:
-        """The scopes that it names, each once; None if it names none, or if what it names cannot be scopes."""
+        """Return the scopes that it names, each once; None if it names none, or if what it names cannot be scopes."""
         return scopes_in(self.parameters.get("scope"))
 
     def __str__(self) -> str:
@@ -97,7 +97,7 @@ class Challenge:
 
 
 def read_challenges(header: str | None) -> list[Challenge]:
-    """The challenges of a `WWW-Authenticate` header, or of several that were joined by commas.
+    """Return the challenges of a `WWW-Authenticate` header, or of several that were joined by commas.
 
     The list ends at the first part that cannot be read. Nothing is raised, whatever a stranger sends.
     """
@@ -146,11 +146,11 @@ def metadata_urls(issuer: str, *, openid: bool = True) -> list[str]:
 
 
 def s256(text: str) -> str:
-    """The SHA-256 of a text in base64url: a code challenge (RFC 7636), or the hash of a token (RFC 9449)."""
+    """Return the SHA-256 of a text in base64url: a code challenge (RFC 7636), or the hash of a token (RFC 9449)."""
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
 
 
 def basic_credentials(client_id: str, secret: str) -> dict[str, str]:
-    """The header of `client_secret_basic`: both parts are form-encoded first (RFC 6749, section 2.3.1)."""
+    """Return the header of `client_secret_basic`: both parts are form-encoded first (RFC 6749, section 2.3.1)."""
     pair = f"{quote(client_id, safe='')}:{quote(secret, safe='')}"
     return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}

@@ -61,7 +61,7 @@ class Registered:
 
 
 def client_metadata(name: str, url: str, redirect_uri: str = "http://127.0.0.1/callback") -> JsonObject:
-    """The client id metadata document to publish at `url`, for `OAuth(name, document=url)`.
+    """Return the client id metadata document to publish at `url`, for `OAuth(name, document=url)`.
 
     Spec: basic/authorization#client-id-metadata-documents
     """
@@ -69,7 +69,7 @@ def client_metadata(name: str, url: str, redirect_uri: str = "http://127.0.0.1/c
 
 
 def checked_document(url: str) -> str:
-    """The URL, if a metadata document can stand there. Raises: ValueError."""
+    """Return the URL, if a metadata document can stand there. Raises: ValueError."""
     parts = urlsplit(url)
     dots = {".", ".."} & set(parts.path.split("/"))
     # MUST: publish the document at an https URL with a path (basic/authorization#implementation-requirements)

@@ -166,7 +166,7 @@ class Protection:
         """Called when the server listens, with its origin such as "http://127.0.0.1:8000"."""
 
     def hosts(self, host: str) -> set[str]:
-        """The host names that clients use for a server that listens at `host`: the one in `resource`.
+        """Return the host names that clients use for a server that listens at `host`: the one in `resource`.
 
         Raises: ValueError: there is no `resource`, and the server can be reached from other machines.
         """
@@ -176,7 +176,7 @@ class Protection:
         return {named.lower().rpartition(":")[0] if re.search(r":[0-9]*$", named) else named.lower()} - {""}
 
     def door(self, server: Server, path: str, main: str) -> Door:
-        """The protection of one endpoint of a server."""
+        """Return the protection of one endpoint of a server."""
         return Door(self, server, path, main)
 
     def grants(self, held: Collection[str], needed: Collection[str]) -> bool:
@@ -211,7 +211,7 @@ class Door:
     # -- who sends a request
 
     def authenticate(self, request: HttpRequest) -> Principal:
-        """The principal of a request. Raises: HttpRefusal: 400, 401 or 503."""
+        """Return the principal of a request. Raises: HttpRefusal: 400, 401 or 503."""
         # 1. Read the token.
         token, is_bound = self._token_in(request)
         # 2. Whose token is it?
@@ -253,7 +253,7 @@ class Door:
         return principal
 
     def _token_in(self, request: HttpRequest) -> tuple[str, bool]:
-        """The token in the header of a request, and whether it came as one that is bound to a key.
+        """Return the token in the header of a request, and whether it came as one that is bound to a key.
 
         A token in the query or in the body is ignored. Raises: HttpRefusal: 400 or 401.
         """
@@ -286,7 +286,7 @@ class Door:
             raise InsufficientScope(needed, self._challenge("insufficient_scope", needed))
 
     def _needed(self, message: Any) -> Iterator[str]:
-        """The scopes that a message needs. A malformed message needs none: it is refused later."""
+        """Yield the scopes that a message needs. A malformed message needs none: it is refused later."""
         if isinstance(message, list):
             for entry in message:
                 yield from self._needed(entry)
@@ -313,23 +313,22 @@ class Door:
                     yield from self._needed_of(str(uri), below=True)
 
     def _needed_of(self, uri: str, *, below: bool) -> Iterator[str]:
-        """The scopes of a resource. `below`: also those of the resources that a subscription to it covers."""
+        """Yield the scopes of a resource. `below`: also those of the resources that a subscription to it covers."""
         try:
             yield from find_resource(self._server, uri)[0].scopes
             anywhere = False
         except ResourceNotFound:
             anywhere = True
-        if below:
-            for feature in ("resources", "templates"):
-                for key, entry in self._server.registries[feature].items():
-                    start = key.partition("{")[0]
-                    if entry.scopes and (covers(uri, start) or (anywhere and uri.startswith(start))):
-                        yield from entry.scopes
+        registered = self._server.registries
+        for key, entry in (*registered["resources"].items(), *registered["templates"].items()) if below else ():
+            start = key.partition("{")[0]
+            if covers(uri, start) or (anywhere and uri.startswith(start)):
+                yield from entry.scopes
 
     # -- challenges and metadata
 
     def _challenge(self, error: str | None, scopes: Sequence[str], words: str | None = None) -> str:
-        """The value of `WWW-Authenticate`: one challenge for each kind of token that is accepted."""
+        """Return the value of `WWW-Authenticate`: one challenge for each kind of token that is accepted."""
         # MUST: name `resource_metadata` in the challenge (2025-06-18/basic/authorization#authorization-server-location)
         # SHOULD: name `scope` in the challenge
         # (2025-11-25/basic/authorization#protected-resource-metadata-discovery-requirements)
@@ -391,7 +390,7 @@ def send_document(request: HttpRequest, reply: HttpReply, document: Mapping[str,
 
 @lru_cache(maxsize=1024)
 def canonical(url: str) -> str:
-    """A URL with its scheme and host in lower case, and without a slash after the host if nothing follows it."""
+    """Return a URL with its scheme and host in lower case, and without a slash after the host if nothing follows it."""
     scheme, mark, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     return f"{scheme.lower()}{mark}{authority.lower()}" + (slash + path if path else "")

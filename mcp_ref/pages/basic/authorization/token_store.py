@@ -31,7 +31,7 @@ class TokenStore(Protocol):
         """Keep it, in place of what was there; None: forget it."""
 
     def lock(self, name: str, sleep: Callable[[float], None]) -> Any:
-        """A context in which no other process renews what has that name; `sleep` waits, and may raise."""
+        """Return a context in which no other process renews what has that name; `sleep` waits, and may raise."""
 
 
 class MemoryStore:

@@ -76,7 +76,7 @@ class _Verifier:
 
 
 def _principal(claims: Mapping[str, Any], issuer: str, leeway: float) -> Principal:
-    """The principal that claims describe (RFC 9068, RFC 7662). Raises: ValueError: they describe nobody."""
+    """Return the principal that claims describe (RFC 9068, RFC 7662). Raises: ValueError: they describe nobody."""
     client, audience, ends = claims.get("client_id", claims.get("azp", "")), claims.get("aud"), claims.get("exp")
     # A program that acts for itself may have no `sub`. Several products call the scopes `scp`.
     subject, scopes = claims.get("sub", client), claims.get("scope", claims.get("scp", ""))
@@ -147,7 +147,7 @@ class JwtVerifier(_Verifier):
         return _principal(claims, self._issuer, self._leeway)
 
     def _key(self, algorithm: str, named: Any) -> dict[str, Any] | None:
-        """The key with this name. Without a name: the one key that fits the algorithm."""
+        """Return the key with this name. Without a name: the one key that fits the algorithm."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: not self._fetching, 60)

@@ -178,7 +178,7 @@ def test_a_refused_registration_is_told_with_its_code_its_words_and_the_redirect
 def test_a_call_after_a_refused_registration_registers_again(world: World) -> None:
     with world.client() as client:
         world.valid, world.token["access_token"] = {"token-2"}, "token-2"
-        client.target.options["auth"].authorizer.grant.store._kept.clear()
+        client.target.options["auth"].grant.store._kept.clear()
         world.at["/register"] = answer({"error": "invalid_redirect_uri"}, 400)
         with pytest.raises(AuthorizationError, match="invalid_redirect_uri"):
             client.call_tool("t")
@@ -431,7 +431,7 @@ def renewable(world: World, **answers: Any) -> None:
 def test_a_token_whose_time_has_ended_is_renewed_before_the_next_call(world: World) -> None:
     renewable(world)
     with world.client() as client:
-        keeper = client.target.options["auth"].authorizer
+        keeper = client.target.options["auth"]
         keeper._token = keeper._token._replace(fresh_until=time.time())
         client.call_tool("t")
     assert [form["grant_type"] for form in world.forms()] == ["authorization_code", "refresh_token"]
@@ -543,7 +543,7 @@ def test_a_step_up_does_not_hold_up_others(world: World) -> None:
     with world.client() as client:
         asked, go_on = threading.Event(), threading.Event()
         usual = world.visit
-        keeper = client.target.options["auth"].authorizer
+        keeper = client.target.options["auth"]
 
         def visit(url: str) -> str:
             asked.set()
@@ -586,7 +586,7 @@ def test_no_secret_is_shown(world: World, caplog: pytest.LogCaptureFixture, tmp_
         world.valid = set()
         with pytest.raises(AuthorizationError) as caught:
             client.call_tool("t")
-        keeper = client.target.options["auth"].authorizer
+        keeper = client.target.options["auth"]
         secrets = ["MARK", *(world.visits[0][name] for name in ("state", "code_challenge"))]
         secrets.append(world.forms()[0]["code_verifier"])
         told = [caplog.text, str(caught.value), repr(auth), repr(known), repr(keeper._token)]

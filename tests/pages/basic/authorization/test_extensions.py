@@ -138,7 +138,7 @@ def test_what_a_grant_is_made_of_is_in_no_log_trace_or_url(
     auth = GRANTS[how](world)
     with world.client(auth, trace=tmp_path / "trace") as client:
         client.list_tools()
-        keeper = client.target.options["auth"].authorizer
+        keeper = client.target.options["auth"]
         told = [caplog.text, repr(auth), repr(keeper._token), *(asked.url for asked in world.asked)]
     told.append((tmp_path / "trace").read_text("utf-8"))
     # The secret, in the credentials of HTTP's Basic, is "YTpNQVJLLXM".

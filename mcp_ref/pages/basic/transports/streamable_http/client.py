@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     import requests
 
     from mcp_ref.kit.http.http_client import HttpClient, HttpResponse
-    from mcp_ref.pages.basic.authorization.client import Bound
+    from mcp_ref.pages.basic.authorization.client import Authorizer
     from mcp_ref.recording.record import Tap
 
 log = logging.getLogger(__name__)
@@ -226,7 +226,7 @@ class HttpTransport:
     def __init__(self, url: str, max_message: int, options: HttpOptions) -> None:
         self._url, self._options, self._tap = checked_url(url), checked_options(options), options.get("tap")
         self._limit = max_message
-        self._auth: Bound | None = None
+        self._auth: Authorizer | None = None
         if options.get("auth") is not None:
             from mcp_ref.pages.basic.authorization.client import bind
 
@@ -293,11 +293,8 @@ class HttpTransport:
                 facts = {"exchange": call.exchange, "method": method, "headers": {**http.headers, **sent}}
                 self._note("send", facts, message)
             reply = http.open(call, method, sent, text, url=url)
-            if authorized is None or reply.status not in (401, 403) or not authorized.concerns(reply):
+            if authorized is None or not authorized.again(reply, partial(self._deliver, reply)):
                 return reply
-            self._deliver(reply)
-            if not authorized.renew(reply):
-                raise reply.refusal("a message", reply.body(_MAX_ERROR_BODY))
             reply.close()
 
     def _note_fetched(self, direction: Literal["send", "receive"], facts: Mapping[str, Any]) -> None:
@@ -707,7 +704,7 @@ class HttpClientTransport(HttpTransport):
                 if unavailable is None or self._auth is None or refusal.status != 401:
                     raise
                 unavailable.set()
-                self._auth.authorizer.await_token(call)
+                self._auth.await_token(call)
 
     # -- ending
 

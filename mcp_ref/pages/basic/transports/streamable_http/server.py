@@ -172,9 +172,6 @@ class StreamableEndpoint:
 
     def __call__(self, request: HttpRequest, reply: HttpReply) -> None:
         """Answer one request. Raises OSError if the client is gone."""
-        # A client that asks again over a connection has read the previous answer.
-        if (delivered := request.connection.pop("delivered", None)) is not None:
-            delivered()
         with_sessions = self.options.sessions and bool(self.sessions.revisions)
         allowed = "POST, GET, DELETE" if with_sessions else "POST"
         if "origin" in request.headers:
@@ -253,7 +250,7 @@ def expiry(principal: Any) -> float:
 
 
 def _id_of_request(message: Any) -> messages.RequestId | None:
-    """The id of a request, if one could be read; that of a response is one of ours, and names no request."""
+    """Return the id of a request, if one could be read; that of a response is one of ours, and names no request."""
     return messages.readable_id(message) if isinstance(message, dict) and "method" in message else None
 
 
@@ -347,7 +344,7 @@ class SessionEra:
                 self._answer(session, exchange)
 
     def _post_initialize(self, exchange: Exchange) -> None:
-        """A new session, whose id goes with the answer; one that is refused leaves nothing behind."""
+        """Open a session, whose id goes with the answer; one that is refused leaves nothing behind."""
         client, weight = exchange.request.peer, weigh_up_to(MAX_INTRODUCTION, exchange.message.get("params"))
         session = HttpSession(exchange.tap, exchange.identity, client, self._options.session_prefix)
         self._take(self._places, client, 1, exchange.identity)
@@ -431,8 +428,6 @@ class SessionEra:
             if not post.done:
                 # Whatever was not answered by now never will be.
                 post.skip()
-        if post.stream is not None:
-            _forget_once_read(post.stream, session, exchange)
 
     def get(self, exchange: Exchange) -> None:
         """Answer a GET with a stream, and hold it until one side ends it."""
@@ -459,7 +454,6 @@ class SessionEra:
                 stream = found
             until = None if exchange.identity is None else partial(expiry, exchange.identity)
             stream.hold(reply, self._options.keep_alive, request.gone, session.write_waiting, until)
-            _forget_once_read(stream, session, exchange)
 
     def delete(self, exchange: Exchange) -> None:
         """Answer a DELETE: the end of the session."""
@@ -470,7 +464,7 @@ class SessionEra:
     # -- the table
 
     def find(self, session_id: str | None) -> HttpSession | None:
-        """The session of that id, whoever opened it, for the trace; those that nobody used for too long end here."""
+        """Return the session of that id, for the trace; those that nobody used for too long end here."""
         idle, now = self._options.idle, self._clock()
         named = None if session_id is None else self._open.get(session_id)
         if idle is None:
@@ -491,7 +485,7 @@ class SessionEra:
 
     @contextmanager
     def _used(self, exchange: Exchange) -> Iterator[HttpSession]:
-        """The session that a request names, with its version header checked; it cannot become idle meanwhile."""
+        """Give the session that a request names, with its version header checked; it cannot become idle meanwhile."""
         request = exchange.request
         session_id = request.headers.get(SESSION_ID)
         if session_id is None:
@@ -519,7 +513,7 @@ class SessionEra:
                     self._open.move_to_end(session.id)
 
     def _version(self, request: HttpRequest) -> Revision:
-        """The revision that the header names; 400 for one that is not spoken here."""
+        """Return the revision that the header names; 400 for one that is not spoken here."""
         # SHOULD: assume 2025-03-26 if `MCP-Protocol-Version` is missing (basic/transports#protocol-version-header)
         revision = self.revisions.get(request.headers.get(VERSION, "2025-03-26"))
         # MUST: 400 for an invalid or unsupported `MCP-Protocol-Version` (basic/transports#protocol-version-header)
@@ -551,18 +545,10 @@ class SessionEra:
             self._end(session, deadline.left() or 0.0)
 
 
-def _forget_once_read(stream: EventStream, session: HttpSession, exchange: Exchange) -> None:
-    """Forget a stream that ended on this connection as soon as the client asks for something else over it."""
-    if stream.ended_on is exchange.reply:
-        stream.ended_on = None
-        exchange.request.connection["delivered"] = partial(session.forget, stream)
-
-
 # -- the stateless era --------------------------------------------------------------------------------------------
 
 
 _SHUTDOWN = "the server is shutting down"
-_NO_RESPONSES = "Invalid request: in this revision a client sends no responses"
 
 
 class StatelessEra:
@@ -590,19 +576,27 @@ class StatelessEra:
         """
         request, message, reply = exchange.request, exchange.message, exchange.reply
         try:
-            asks = messages.kind_of(message) == "request"
+            kind = messages.kind_of(message)
         except RemoteProtocolError:
-            raise InvalidRequest(_NO_RESPONSES) from None
+            kind = "response"  # that is malformed
+        # MUST: the body is a single request or notification, never a response
+        # (basic/transports/streamable-http#sending-messages)
+        if kind == "response":
+            raise InvalidRequest("Invalid request: in this revision a client sends no responses")
         # MUST: 400 for a version that is not served (basic/transports/streamable-http#protocol-version-header)
         version = request.headers.get(VERSION, self._spoken[0])
         # A request that says its version in `_meta` as well is looked at later: first the two must match.
-        if version not in self._spoken and not (asks and is_stateless(message["method"], message.get("params"))):
+        if version not in self._spoken and (
+            kind == "notification" or not is_stateless(message["method"], message.get("params"))
+        ):
             raise UnsupportedVersion(version, self._spoken)
-        if not asks:
-            self._accept_notification(exchange)
+        if kind == "notification":
+            # MUST: 202 without a body answers the POST of a notification
+            # (basic/transports/streamable-http#sending-messages)
+            reply.send(202, {})
             return
         # A request is answered in this thread, unless it is one subscription too many.
-        if message["method"] != "subscriptions/listen":
+        if message["method"] != LISTEN:
             # It is given up if the client hangs up, or the server ends.
             self._answer(exchange, lambda: self._closed or request.gone())
             return
@@ -617,16 +611,6 @@ class StatelessEra:
             self._answer(exchange, request.gone)
         finally:
             self._places.give_back(request.peer)
-
-    def _accept_notification(self, exchange: Exchange) -> None:
-        """Answer a notification with 202. Raises: Refusal: it is a response, or of another version."""
-        # MUST: the body is a single request or notification, never a response
-        # (basic/transports/streamable-http#sending-messages)
-        if "method" not in exchange.message:
-            raise InvalidRequest(_NO_RESPONSES)
-        # MUST: 202 without a body answers the POST of a notification
-        # (basic/transports/streamable-http#sending-messages)
-        exchange.reply.send(202, {})
 
     def _answer(self, exchange: Exchange, gone: Callable[[], bool]) -> None:
         """Answer a request in this thread. The one place of this era that turns exceptions into errors.

@@ -69,7 +69,7 @@ RESUME_TIMEOUT = 30.0
 MAX_WAITING = 1_000
 """Messages that wait for a client to open a stream, or to read; one more is refused."""
 
-MAX_STREAMS = 1_000
+MAX_STREAMS = 100
 """Streams of one session that can be resumed; the oldest that no connection carries is forgotten first."""
 
 
@@ -92,14 +92,14 @@ class EventStore(Protocol):
         ...
 
     def after(self, stream: str, number: int) -> list[tuple[int, str]] | None:
-        """The events of a stream after the one of that number, in order; None if some of them are forgotten.
+        """Return the events of a stream after the one of that number, in order; None if some of them are forgotten.
 
-        HttpReplyBase only if there were some.
+        Asked only if there were some.
         """
         ...
 
     def forget(self, stream: str) -> None:
-        """Nobody will ask for the events of a stream any more: its answer was delivered, or its session is over."""
+        """Forget the events of a stream: later ones have taken its place, or its session is over."""
         ...
 
 
@@ -161,7 +161,6 @@ class EventStream:
         reply: the connection that carries it now, or None.
         wake: tells the thread that holds the connection to write what waits. Never blocks.
         store, kept_as: where its events are kept, if anywhere, and its name there.
-        ended_on: the connection that carried it to its end, or None; whoever reads it resets it.
 
     Threads: any.
     """
@@ -174,7 +173,6 @@ class EventStream:
         self.reply: HttpReply | None = None
         self.wake: Callable[[], None] = lambda: None
         self._ended = False
-        self.ended_on: HttpReply | None = None
 
     def attach(self, reply: HttpReply, after: int | None = None, *, prime: bool = False, first: bytes = b"") -> bool:
         """Let a connection carry the stream from now on; one that did before is ended.
@@ -275,7 +273,6 @@ class EventStream:
     def _end_locked(self, patience: float | None = None) -> None:
         self._ended = True
         if self.reply is not None:
-            self.ended_on = self.reply
             self.reply.end(patience)
         self._detach_locked()
 
@@ -356,7 +353,7 @@ class EventStream:
 
 
 def numbers_of(event_id: str) -> tuple[str, int] | None:
-    """The stream and the number that an event id of ours names, or None."""
+    """Return the stream and the number that an event id of ours names, or None."""
     name, _, number = event_id.rpartition("-")
     return (name, int(number)) if name and number.isascii() and number.isdigit() and len(number) < 18 else None
 
@@ -606,23 +603,22 @@ class HttpSession(Transport, Reply):
 
     def write_waiting(self) -> None:
         """Run what waits, in order, while the client has a standing stream open; one thread at a time does."""
-        with self._lock:
-            if self._writer is not None:
-                return
-            self._writer = threading.current_thread()
-        try:
-            while True:
-                with self._lock:
-                    if not self._waiting or self._listening_locked() is None:
-                        # In one step with the look: what comes from here on wakes a holder again, which may be at it
-                        # before this thread goes on.
-                        self._writer = None
-                        break
-                    job = self._waiting.pop(0)
+        this = threading.current_thread()
+        while True:
+            with self._lock:
+                if self._writer not in (None, this):
+                    return
+                if not self._waiting or self._listening_locked() is None:
+                    # In one step with the look: what comes from here on wakes a holder again, which may be at it
+                    # before this thread goes on.
+                    self._writer = None
+                    break
+                self._writer, job = this, self._waiting.pop(0)
+            try:
                 job()
-        except BaseException:
-            self._writer = None
-            raise
+            except BaseException:
+                self._writer = None
+                raise
         if self.tap is not None:
             self.tap.deliver()
 
@@ -653,7 +649,7 @@ class HttpSession(Transport, Reply):
             self.store.forget(stream.kept_as)
 
     def stream(self, name: str) -> EventStream | None:
-        """The stream of that name, or None."""
+        """Return the stream of that name, or None."""
         return self._streams.get(name)
 
     def attached(self) -> int:

@@ -331,7 +331,7 @@ def test_several_subscriptions_with_one_id_get_what_each_asked_for(server: Serve
 
 def subscriptions(server: Server) -> int:
     assert server.stateless is not None
-    return len(server.stateless.subscriptions)
+    return len(server.subscriptions)
 
 
 def test_a_quiet_subscription_is_kept_alive_with_comments(server: Server) -> None:
@@ -367,14 +367,14 @@ def test_there_are_no_subscriptions_after_the_end(server: Server) -> None:
 
 def test_a_subscription_that_opens_during_the_end_is_ended(server: Server) -> None:
     assert server.stateless is not None
-    opened = server.stateless.subscriptions.open
+    opened = server.subscriptions.open
     with ModernFront(server) as front:
 
         def late(*args: Any) -> Any:
             front.endpoint.close()
             return opened(*args)
 
-        server.stateless.subscriptions.open = late  # type: ignore[method-assign]
+        server.subscriptions.open = late  # type: ignore[method-assign]
         reply = front.ask(listening(toolsListChanged=True))
     assert [each.get("method") for each in reply.messages] == [ACKNOWLEDGED, None] and reply.ended
 

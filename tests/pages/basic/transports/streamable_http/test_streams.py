@@ -165,7 +165,7 @@ def test_what_waits_is_written_by_one_thread_at_a_time(monkeypatch: pytest.Monke
             self._lock.release()
             if threading.current_thread() is threading.main_thread():
                 self._left += 1
-                if self._left == 2:
+                if self._left == 1:
                     others.append(in_thread(late))
                     assert writing.wait(PATIENCE)
 
