@@ -1,13 +1,17 @@
 """Breakages: for each of many sentences, one edit of the code that breaks it, and the tests that must then fail.
 
-`breakages.jsonl` beside this file has a row for each: `file`, the text `old` that stands in it once, the text `new` in
-its place, `what` that breaks, and `tests`, of which at least one must fail. So a row of the notes that names a test
-cannot be upheld by a test that cannot fail. Each breakage runs in a process of its own, forked from one that has the
-heavy libraries but nothing of mcp_ref; the file on disk is never changed.
+`breakages.jsonl` beside this file has a row for each: `file`, the code `old` that stands once in the function `in`, the
+code `new` in its place (see tests/edits.py), `what` that breaks, and `tests`, of which at least one must fail. So a row
+of the notes that names a test cannot be upheld by a test that cannot fail. Each breakage runs in a process of its own,
+forked from one that has the heavy libraries but nothing of mcp_ref; the file on disk is never changed.
+
+    python -m tests.test_breakages               run them all
+    python -m tests.test_breakages --convert     give the rows that replace text a function and its code instead
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.abc
 import importlib.util
@@ -17,12 +21,16 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
 
+from tests.edits import edited, located
+
 ROOT = Path(__file__).parent.parent
-ROWS = [json.loads(line) for line in (Path(__file__).parent / "breakages.jsonl").read_text("utf-8").splitlines()]
+FILE = Path(__file__).parent / "breakages.jsonl"
+ROWS = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 
 
 def named(row: dict[str, Any]) -> str:
@@ -31,19 +39,63 @@ def named(row: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("row", ROWS, ids=named)
 def test_a_breakage_fits_the_code_as_it_is(row: dict[str, Any]) -> None:
-    text = (ROOT / row["file"]).read_text("utf-8")
-    assert text.count(row["old"]) == 1, "the text to be replaced must stand in the file exactly once"
-    compile(text.replace(row["old"], row["new"]), row["file"], "exec")
+    broken(row)
     assert row["tests"]
 
 
+def broken(row: dict[str, Any]) -> CodeType:
+    return compile(edited((ROOT / row["file"]).read_text("utf-8"), row), ROOT / row["file"], "exec")
+
+
+MODULE = """
+def one(a):
+    if a:  # a comment
+        return f(
+            a, 1)
+    b = 1
+class Two:
+    def three(self):
+        b = 1
+        return f(2, 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "old", "new", "after"),
+    [
+        ("one", "return f(a, 1)", "pass", "    if a:\n        pass\n    b = 1"),
+        ("one", "return f(a, 1)", "", "    if a:\n        pass\n    b = 1"),
+        ("one", "if a: return f(a,\n1)\nb = 1", "c\nd = 2", "    c\n    d = 2\nclass"),
+        ("Two.three", "f(2, 1)", "0 or g", "        b = 1\n        return 0 or g"),
+        ("", "2", "-2", "return f(-2, 1)"),
+    ],
+)
+def test_an_edit_names_a_function_and_code(place: str, old: str, new: str, after: str) -> None:
+    row = {"file": "m.py", "in": place, "old": old, "new": new}
+    assert after in ast.unparse(edited(MODULE, row)).replace("\n\n", "\n")
+
+
+@pytest.mark.parametrize(("place", "old"), [("", "b = 1"), ("one", "f(2, 1)"), ("three", "b = 1"), ("one", "return f")])
+def test_an_edit_that_fits_not_once_is_an_error(place: str, old: str) -> None:
+    with pytest.raises(ValueError, match="exactly once"):
+        edited(MODULE, {"file": "m.py", "in": place, "old": old, "new": "pass"})
+
+
+def test_an_edit_of_text_becomes_one_of_the_smallest_code_that_stands_there_once() -> None:
+    row = {"file": "m.py", "old": "        b = 1\n        return f(2", "new": "        return f(2"}
+    again = {"file": "m.py", "in": "Two.three", "old": "b = 1\nreturn f(2, 1)", "new": "return f(2, 1)"}
+    assert located(MODULE, row) == again and located(MODULE, again) == again
+    comment = {"file": "m.py", "old": "# a comment", "new": "# none"}
+    assert located(MODULE, comment) == comment
+
+
 class Broken(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
-    """Imports one module of mcp_ref with another text."""
+    """Imports one module of mcp_ref with another code."""
 
     def __init__(self, row: dict[str, Any]) -> None:
         self.path = str(ROOT / row["file"])
         self.name = row["file"].removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        self.text = Path(self.path).read_text("utf-8").replace(row["old"], row["new"])
+        self.code = broken(row)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != self.name:
@@ -54,7 +106,10 @@ class Broken(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
         return self.path
 
     def get_data(self, path: str | bytes) -> bytes:
-        return self.text.encode()
+        return Path(os.fsdecode(path)).read_bytes()
+
+    def get_code(self, name: str) -> CodeType:
+        return self.code
 
 
 def run_broken(row: dict[str, Any], output: int) -> int:
@@ -124,5 +179,10 @@ def serve() -> None:
     sys.exit(unnoticed > 0)
 
 
+def convert() -> None:
+    rows = [located((ROOT / row["file"]).read_text("utf-8"), row) for row in ROWS]
+    FILE.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+
+
 if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, "-q", "-m", "slow", *sys.argv[1:]]))
+    sys.exit(convert() if "--convert" in sys.argv else pytest.main([__file__, "-q", "-m", "slow", *sys.argv[1:]]))

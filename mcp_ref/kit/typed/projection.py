@@ -18,7 +18,6 @@ Every loss is logged: a key at INFO, content at WARNING. A key that no revision 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
 from collections.abc import Callable, Sequence
@@ -26,7 +25,6 @@ from operator import is_
 from typing import Any, NamedTuple
 
 from mcp_ref.errors import LocalProtocolError
-from mcp_ref.kit.typed.checking import SchemaMismatch, tester
 from mcp_ref.kit.typed.shapes import TAGS, Array, Choice, JsonObject, Map, Object, Shape, shape_of
 from mcp_ref.revisions import Revision
 
@@ -171,13 +169,13 @@ class _Compiler(NamedTuple):
         inner = {arm: self.projection(arm) for arm in here}
         if not elsewhere and not any(inner.values()):
             return None
-        tag = next((tag for tag in TAGS if all(tag in arm.tags for arm in here + elsewhere)), None)
+        tag = next((tag for tag in TAGS if all(tag in arm.tags for arm in here + elsewhere)), "")
         text = next((arm for arm in here if "text" in arm.tags.get("type", ())), None)
 
         def project(block: Any) -> Any:
             if not isinstance(block, dict):
                 return block
-            arm = _arm_of(block, here, elsewhere, tag)
+            arm = next((arm for arm in here + elsewhere if _is_meant(arm, block, tag)), None)
             if arm is not None and arm not in inner:
                 # Content that the revision does not have: a text block takes its place.
                 what = next((str(block[tag]) for tag in TAGS if isinstance(block.get(tag), str)), arm.name)
@@ -200,30 +198,8 @@ def _describe(what: str, block: JsonObject) -> str:
     return f"[{what}{kind}{name}: this revision of the protocol cannot carry it]"
 
 
-def _arm_of(value: JsonObject, here: list[Object], elsewhere: list[Object], tag: str | None) -> Object | None:
-    """The arm of a union that an object is meant for; None if it fits none, so that nothing can be told."""
-    if tag is not None:
-        kind = value.get(tag)
-        untagged = [arm for arm in here + elsewhere if not (tag in arm.fields and arm.fields[tag].required)]
-        here, elsewhere = (
-            [arm for arm in arms if kind in arm.tags[tag] or (kind is None and arm in untagged)]
-            for arms in (here, elsewhere)
-        )
-    if len(here) + len(elsewhere) == 1:
-        return (here + elsewhere)[0]
-    ours, theirs = _best(value, here), _best(value, elsewhere)
-    if ours is None or theirs is None:
-        return ours or theirs
-    # An open object fits many arms: another revision's only if it has what that one must and ours cannot.
-    names = ours.fields.keys() | ours.absent.keys()
-    return theirs if any(field.required and key not in names for key, field in theirs.fields.items()) else ours
-
-
-def _best(value: JsonObject, arms: list[Object]) -> Object | None:
-    """Of the arms that the value fits the one that names most of its keys."""
-    fitting = []
-    for arm in arms:
-        with contextlib.suppress(SchemaMismatch):
-            tester(arm)(value)
-            fitting.append(arm)
-    return max(fitting, key=lambda arm: len(value.keys() & (arm.fields.keys() | arm.absent.keys())), default=None)
+def _is_meant(arm: Object, value: JsonObject, tag: str) -> bool:
+    """Return whether an object is meant for an arm of a union: by the tag, else by the keys that the arm requires."""
+    if tag in value:
+        return value[tag] in arm.tags[tag]
+    return all(key in value for key, field in arm.fields.items() if field.required)

@@ -95,7 +95,8 @@ def _fields(wire_type: Any, revision: Revision, having: list[Revision]) -> Itera
     """A line for each member of the type, with its history; the arms of a union one after the other."""
     from mcp_ref.lab.judge.compare import words  # loads the rules of the checker, which no other command needs
 
-    arms = {each: [arm for arm in plain_arms(shape_of(wire_type, each)) if isinstance(arm, Object)] for each in having}
+    whole = {each: plain_arms(shape_of(wire_type, each, judged=True)) for each in having}
+    arms = {each: [arm for arm in whole[each] if isinstance(arm, Object)] for each in having}
     if not any(arm.fields for arm in arms[revision]):
         yield "    no members of its own"
     for number, arm in enumerate(arms[revision]):

@@ -24,6 +24,7 @@ from mcp_ref.kit.typed.shapes import (
     Choice,
     Enumeration,
     FromRevision,
+    Judged,
     Map,
     Object,
     Scalar,
@@ -112,7 +113,7 @@ def members_of(revision: Revision) -> dict[str, str]:
     """Each type that a message of the revision can hold, and each of its members, by today's names."""
     found: dict[str, str] = {}
     for wire_type in _wire_types(revision):
-        name, shape = wire_type.__name__, shape_of(wire_type, revision)
+        name, shape = wire_type.__name__, shape_of(wire_type, revision, judged=True)
         named = published_name(wire_type, revision)
         found[name] = "a type" if named == name else f"a type, named {named}"
         if isinstance(shape, Object):
@@ -131,14 +132,14 @@ def _wire_types(revision: Revision) -> list[Any]:
     for hint in todo:
         if hint:
             _collect(hint, candidates)
-            _look(shape_of(hint, revision), here)
+            _look(shape_of(hint, revision, judged=True), here)
     return [each for each in candidates if published_name(each, revision) in here]
 
 
 def _collect(hint: Any, found: dict[Any, None]) -> None:
     """Every TypedDict that a hint mentions, whatever the revision."""
     peeled = peel(hint)
-    inner = [note.type for note in peeled.notes if isinstance(note, FromRevision)]
+    inner = [note.type for note in peeled.notes if isinstance(note, FromRevision | Judged)]
     if typing.is_typeddict(peeled.bare):
         if peeled.bare not in found:
             found[peeled.bare] = None

@@ -64,6 +64,7 @@ from mcp_ref.kit.typed.projection import projector
 from mcp_ref.pages.client.elicitation import (
     ElicitRequestParams,
     ElicitResult,
+    downgrade,
     elicit_request,
     modes_of,
     url_elicitation,
@@ -709,6 +710,8 @@ class Rounds:
         asked = {}
         for key, request in requests.items():
             asked[key] = input_request(request.get("method"), request.get("params"), self._revision)
+            if "requestedSchema" in (params := asked[key]["params"]):
+                params["requestedSchema"] = downgrade(params["requestedSchema"], self._revision)
             self._check_declared(asked[key])
         rest = {key: value for key, value in result.items() if key not in ("inputRequests", "requestState")}
         sealed = self._seal(state) if state is not None or (asked and self._used) else None

@@ -12,7 +12,8 @@ A server asks the user through the client, in one of two modes:
                                                                complete_elicitation: the visit has ended
                                                                UrlElicitationRequired: the call needs a visit first
 
-Both sides check a form and its values, by the same two functions: `schema_problem` and `content_problem`.
+Each side checks a form once, by `schema_problem`, and its values, by `content_problem`. For every other check, and for
+the projection, `requestedSchema` is any object.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from mcp_ref.errors import ErrorResponse, InvalidParams, LocalProtocolError, Ref
 from mcp_ref.kit.typed.checking import SchemaMismatch, checker
 from mcp_ref.kit.typed.handlers import call
 from mcp_ref.kit.typed.json_schema import FORMATS, is_uri
-from mcp_ref.kit.typed.shapes import Format, Former, FromRevision, RequiredIn, Since, Until, renamed
+from mcp_ref.kit.typed.shapes import Format, Former, FromRevision, Judged, RequiredIn, Since, Until, renamed, shape_of
 from mcp_ref.pages.basic.tasks import CreateTaskResult, TaskAugmented
 from mcp_ref.revisions import LATEST_SESSION, Revision
 from mcp_ref.wire.messages import JsonObject
@@ -181,7 +182,7 @@ class ElicitRequestFormParams(TypedDict):
 
     mode: NotRequired[Annotated[Literal["form"], Since("2025-11-25")]]
     message: str
-    requestedSchema: RequestedSchema
+    requestedSchema: Annotated[JsonObject, Judged(RequestedSchema)]
     task: NotRequired[TaskAugmented]
     _meta: NotRequired[Annotated[RequestMetaObject, Until("2025-11-25")]]
 
@@ -419,39 +420,35 @@ _DROPPED_AT_ROOT: Final = frozenset({"title", "description", "additionalProperti
 
 
 def downgrade(schema: JsonObject, revision: Revision) -> JsonObject:
-    """The form as the revision can say it, but for the keywords that only others have; each loss is logged.
+    """Return the form as the revision can say it; each loss is logged.
 
-    What a form can do without (`pattern`, titles at the root) is dropped, and a titled choice becomes `enum` with
-    `enumNames` if that is all there is. The projection of what goes out drops the rest: in 2025-06-18 `$schema` and
-    most defaults.
+    Whatever a form can do without is dropped (`pattern`, titles at the root; in 2025-06-18 `$schema` and most
+    defaults), and a titled choice becomes `enum` with `enumNames` if that is all there is.
 
-    Raises: LocalProtocolError: what remains is not a form of the revision.
+    Raises: LocalProtocolError: it is not a form, of the keywords that the page names.
     """
-    # 1. What can be dropped, or said in other words.
-    form = dict(schema)
-    parts = [("requestedSchema", form, _DROPPED_AT_ROOT)]
-    if isinstance(fields := form.get("properties"), dict):
-        form["properties"] = {name: dict(each) if isinstance(each, dict) else each for name, each in fields.items()}
-        named = ((f"requestedSchema.properties.{name}", field) for name, field in form["properties"].items())
-        parts += [(path, field, _DROPPED) for path, field in named if isinstance(field, dict)]
-    for path, part, dropped in parts:
-        if lost := sorted(dropped & part.keys()):
-            log.warning("%s: %s left out, which forms do not have", path, ", ".join(lost))
-            for word in lost:
-                del part[word]
-        if not revision.elicitation_modes and "oneOf" in part and _field_problem(part, revision) is None:
-            options = part.pop("oneOf")
-            part |= {"enum": [each["const"] for each in options], "enumNames": [each["title"] for each in options]}
-    # 2. The rest must be a form, of the keywords that the page names.
-    if (problem := schema_problem(form, revision)) is not None:
+    if (problem := schema_problem(schema, revision)) is not None:
         raise LocalProtocolError(problem)
-    words = {f"requestedSchema: {word}" for word in form.keys() - RequestedSchema.__annotations__.keys()}
-    for name, field in form["properties"].items():
-        unknown = field.keys() - cast(Any, _kind_of(field)).__annotations__.keys()
-        words |= {f"requestedSchema.properties.{name}: {word}" for word in unknown}
-    if words:
-        raise LocalProtocolError(f"{min(words)} is not a keyword of a form")
+    form = _in_words_of(RequestedSchema, schema, _DROPPED_AT_ROOT, "requestedSchema", revision)
+    form["properties"] = fields = {}
+    for name, given in schema["properties"].items():
+        field = dict(given)
+        if not revision.elicitation_modes and "oneOf" in field:
+            options = field.pop("oneOf")
+            field |= {"enum": [each["const"] for each in options], "enumNames": [each["title"] for each in options]}
+        fields[name] = _in_words_of(_kind_of(field), field, _DROPPED, f"requestedSchema.properties.{name}", revision)
     return form
+
+
+def _in_words_of(kind: Any, part: JsonObject, dropped: frozenset[str], path: str, revision: Revision) -> JsonObject:
+    """Leave out of a part of a form the keywords that it can do without; any other must be one of its kind."""
+    shape: Any = shape_of(kind, revision)
+    lost = part.keys() & (dropped | shape.absent.keys())
+    if lost:
+        log.warning("%s: %s left out, which forms of %s do not have", path, ", ".join(sorted(lost)), revision)
+    if unknown := part.keys() - lost - shape.fields.keys():
+        raise LocalProtocolError(f"{path}: {min(unknown)} is not a keyword of a form")
+    return {word: value for word, value in part.items() if word not in lost}
 
 
 # -- the server's half: visits ----------------------------------------------------------------------------------------

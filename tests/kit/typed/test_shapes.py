@@ -84,14 +84,9 @@ class ChoiceSchema(TypedDict):
     enum: list[str]
 
 
-class TitledSchema(TypedDict):
-    type: Literal["string"]
-    oneOf: list[JsonObject]
-
-
 class Form(TypedDict):
     mode: NotRequired[Annotated[Literal["form"], Since("2025-11-25")]]
-    fields: dict[str, TextSchema | ChoiceSchema | Annotated[TitledSchema, Since("2025-11-25")]]
+    fields: dict[str, TextSchema | ChoiceSchema]
 
 
 class Url(TypedDict):
@@ -226,7 +221,6 @@ A, B = {"type": "text", "text": "a"}, {"type": "text", "text": "b"}
 CHANGING: JsonObject = {"old": "x", "new": 1, "middle": True, "sometimes": ""}
 NEW: JsonObject = {"first": {"new": 1}, "rest": [{}, {"new": 1}], "named": {"a": {"new": 1}, "b": {}}}
 CHOICES = {"a": {"type": "string", "default": "x"}, "b": {"type": "string", "enum": ["x"]}}
-TITLED = {"fields": {"a": {"type": "string", "oneOf": [{"const": "x", "title": "X"}]}}}
 IN_REQUESTS, IN_REPLIES, IN_BOTH = (False,), (True,), (False, True)
 
 PROJECTED: dict[str, tuple[Any, Any, Revision, tuple[bool, ...], Any]] = {
@@ -266,7 +260,7 @@ UNTOUCHED: list[tuple[Any, Any, Revision]] = [
     (ContentBlock, AUDIO, SECOND),
     (ContentBlock, {"type": "hologram", "_meta": {}}, FIRST),
     (Message, {"content": [A]}, FOURTH),
-    (Question, TITLED, FOURTH),
+    (Question, {"fields": CHOICES}, FOURTH),
 ]
 
 
@@ -281,7 +275,6 @@ FOREIGN: list[tuple[Any, Any, Revision, tuple[bool, ...], str]] = [
     (Message, {"content": []}, THIRD, IN_REQUESTS, "has one value here"),
     (Message, {"content": [A, A]}, THIRD, IN_REQUESTS, "has one value here"),
     (Question, VISIT, THIRD, IN_BOTH, "2025-06-18 has no url"),
-    (Question, TITLED, THIRD, IN_BOTH, "TitledSchema"),
 ]
 
 

@@ -519,6 +519,7 @@ def test_its_questions_are_shaped_for_the_revision() -> None:
         {"inputRequests": {"a": {"method": "tools/call", "params": {}}}},
         {"inputRequests": {"a": {"method": ["roots/list"]}}},
         {"inputRequests": {"a": {"method": "elicitation/create"}}},
+        {"inputRequests": {"a": FORM | {"params": {"message": "?", "requestedSchema": {"type": "object"}}}}},
         {"requestState": {1, 2}},
         {"requestState": "x" * MAX_STATE},
     ],

@@ -1,0 +1,131 @@
+"""Edits of code, each of a statement or expression in a function; comments, line breaks and spaces do not matter.
+
+A row has as `in` the name of a function or class, such as `Client.request` ("": the module), and as `old` and `new` an
+expression, or statements that follow each other. `old` stands there once. A row without `in` replaces plain text.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def edited(text: str, row: Row) -> ast.Module:
+    """Parse the text of a module and make the edit; raises ValueError unless it fits exactly once."""
+    if "in" not in row:
+        if text.count(row["old"]) != 1:
+            raise ValueError("the text to be replaced must stand in the file exactly once")
+        return ast.parse(text.replace(row["old"], row["new"]))
+    tree = ast.parse(text)
+    scopes = [scope for name, scope in [("", tree), *_named(tree)] if name == row["in"]]
+    old, new = _code(row["old"]), _code(row["new"])
+    if (expression := _expression(old)) and (instead := _expression(new)):
+        old, new = expression, instead
+    places = [place for scope in scopes for place in _places(scope, [*map(ast.dump, old)])]
+    if len(places) != 1:
+        where = row["in"] or "the module"
+        raise ValueError(f"{row['old']!r} must stand in {where} exactly once, not {len(places)} times")
+    owner, field, start = places[0]
+    found = getattr(owner, field)
+    line = (found if start is None else found[start]).lineno
+    for node in new:
+        ast.increment_lineno(node, line - 1)
+    if start is None:
+        setattr(owner, field, new[0])
+    else:
+        found[start : start + len(old)] = new or ([] if len(found) > len(old) else _code("pass"))
+    return ast.fix_missing_locations(tree)
+
+
+def _code(text: str) -> list[Any]:
+    return list(ast.parse(textwrap.dedent(text)).body)
+
+
+def _expression(statements: list[Any]) -> list[Any]:
+    """The expression that a piece of code is; empty if it is more."""
+    return [each.value for each in statements if isinstance(each, ast.Expr)] if len(statements) == 1 else []
+
+
+def _named(node: ast.AST, outer: str = "") -> Iterator[tuple[str, ast.AST]]:
+    """Each function and class with its qualified name."""
+    for child in ast.iter_child_nodes(node):
+        name = outer
+        if isinstance(child, ast.FunctionDef | ast.ClassDef):
+            name = f"{outer}.{child.name}".lstrip(".")
+            yield name, child
+        yield from _named(child, name)
+
+
+def _places(scope: ast.AST, old: list[str]) -> Iterator[tuple[ast.AST, str, int | None]]:
+    """Where the nodes stand: what holds them, in which field, and from which place of a list on."""
+    kinds = [dump.partition("(")[0] for dump in old]
+    for owner, (field, value) in ((node, each) for node in ast.walk(scope) for each in ast.iter_fields(node)):
+        several = value if isinstance(value, list) else [value]
+        for start in range(len(several) - len(old) + 1):
+            part = several[start : start + len(old)]
+            if [type(node).__name__ for node in part] == kinds and [*map(ast.dump, part)] == old:
+                yield owner, field, start if isinstance(value, list) else None
+
+
+# -- from an edit of the text -----------------------------------------------------------------------------------------
+
+MIN_OLD, MAX_OLD = 15, 250
+"""Characters of the code that a row names: enough to be recognized, and not a whole table or class."""
+
+
+def located(text: str, row: Row) -> Row:
+    """Turn a row that replaces text into one that names the smallest code; one that cannot say it stays as it is."""
+    if "in" in row:
+        return row
+    before, after = ast.parse(text), edited(text, row)
+    wanted, small = ast.dump(after), row
+    for scope, old, new in reversed([*_differences(before, after)]):
+        try:
+            code = {"old": "\n".join(map(ast.unparse, old)), "new": "\n".join(map(ast.unparse, new))}
+            if len(code["old"]) > MAX_OLD:
+                break
+            trial = {"file": row["file"], "in": scope, **{key: row[key] for key in row if key != "file"}, **code}
+            if ast.dump(edited(text, trial)) != wanted:
+                continue
+        except (ValueError, SyntaxError, AttributeError, IndexError):
+            continue  # It is no code by itself, or stands there twice.
+        if len(trial["old"]) >= MIN_OLD:
+            return trial
+        small = trial
+    return small
+
+
+def _differences(before: Any, after: Any, scope: str = "") -> Iterator[tuple[str, list[Any], list[Any]]]:
+    """The part of a tree in which two differ, again and again from the whole to the smallest."""
+    if type(before) is not type(after):
+        return
+    if isinstance(before, ast.FunctionDef | ast.ClassDef):
+        scope = f"{scope}.{before.name}".lstrip(".")
+    fields = [field for field in before._fields if not _same(getattr(before, field), getattr(after, field))]
+    if len(fields) != 1:
+        return
+    old, new = getattr(before, fields[0]), getattr(after, fields[0])
+    if isinstance(old, ast.AST):
+        yield scope, [old], [new]
+        yield from _differences(old, new, scope)
+    elif isinstance(old, list):
+        first = sum(1 for _ in itertools.takewhile(lambda pair: _same(*pair), zip(old, new, strict=False)))
+        rest = zip(old[:first:-1], new[:first:-1], strict=False) if min(len(old), len(new)) > first else ()
+        last = sum(1 for _ in itertools.takewhile(lambda pair: _same(*pair), rest))
+        # With a statement before or after it, where the difference alone is nothing or stands there twice.
+        for more, also in itertools.product((2, 1, 0), repeat=2):
+            start, left = max(first - more, 0), max(last - also, 0)
+            yield scope, old[start : len(old) - left], new[start : len(new) - left]
+        if len(old) - first - last == len(new) - first - last == 1:
+            yield from _differences(old[first], new[first], scope)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, list):
+        return isinstance(other, list) and len(one) == len(other) and all(map(_same, one, other))
+    return ast.dump(one) == ast.dump(other) if isinstance(one, ast.AST) and isinstance(other, ast.AST) else one == other
