@@ -48,7 +48,7 @@ from mcp_ref.errors import (
     TransportClosed,
 )
 from mcp_ref.kit.bounded import BoundedQueue, Weighed
-from mcp_ref.kit.threads.deadline import Clock, Deadline
+from mcp_ref.kit.threads.deadline import SIGNAL_INTERVAL, Clock, Deadline
 from mcp_ref.kit.threads.forks import opened_elsewhere
 from mcp_ref.kit.threads.warn_once import Complaints
 from mcp_ref.kit.threads.workers import Workers, before_block
@@ -141,7 +141,7 @@ class SentRequest(BoundedQueue):
         """See `transports.transport.Inbox`."""
         while True:
             try:
-                item = self.get(timeout=deadline.left())
+                item = self.get(timeout=deadline.at_most(SIGNAL_INTERVAL))
             except Empty:
                 # The clock may have stood still meanwhile; then there is time left, and the wait goes on.
                 deadline.check(f"waiting for the answer to {self.method}")

@@ -53,9 +53,9 @@ class LineTransport:
         self._broken: str | None = "the transport has not been started"
         self._reason: str | None = None
         self._told = threading.Event()  # set once _reason is there
-        self._write_lock = threading.Lock()  # guards: _write_fd, what is written to it, and the notes of what is sent
+        self._write_lock = threading.RLock()  # guards: _write_fd, what is written to it, and the notes of what is sent
         # No fields: these two say whose turn it is. So they may be held during a join; nobody who is joined wants them.
-        self._starting, self._closing = threading.Lock(), threading.Lock()
+        self._starting, self._closing = threading.RLock(), threading.RLock()
 
     # -- what a subclass says
 
