@@ -14,7 +14,6 @@ somebody waits. Sockets have no time-out of their own while they are read.
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 import time
@@ -27,7 +26,6 @@ from urllib.parse import urljoin, urlsplit
 
 from mcp_ref.errors import McpError, RequestTimeout
 from mcp_ref.kit.threads.deadline import Deadline
-from mcp_ref.kit.threads.forks import opened_elsewhere
 
 if TYPE_CHECKING:
     from mcp_ref.kit.http.http_client import HttpResponse
@@ -133,12 +131,9 @@ class DeadlineClock:
         self._next = float("inf")  # when it wakes by itself
         self._starting = threading.Lock()  # guards _thread
         self._thread: threading.Thread | None = None
-        self.process = os.getpid()
 
     def watch(self, call: HttpCall) -> None:
         """Cut the call when its deadline passes, until it is taken out of `calls`. Raises: RequestTimeout."""
-        if self.process != os.getpid():
-            raise opened_elsewhere("the connection", self.process)
         self.calls.add(call)
         left = call.deadline.check("before the request was sent")
         if left is not None and time.monotonic() + left < self._next:

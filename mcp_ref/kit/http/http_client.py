@@ -500,8 +500,6 @@ class HttpClient:
 
         `mcp-http-clock` ends because it is woken for the last time, and is joined.
         """
-        if self._clock.process != os.getpid():
-            return
         self.cut_all(Interrupted(CLOSED))
         if self._pool is not None:
             if (idle := self._pool.pool) is not None:

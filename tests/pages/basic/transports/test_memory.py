@@ -126,6 +126,15 @@ def test_both_taps_see_each_message_in_order():
     assert mine.delivered and other.delivered
 
 
+def test_a_lock_that_ctrl_c_has_left_held_does_not_stop_the_next_message():
+    ours, theirs, here, there = started()
+    theirs._lock.acquire()
+    ours.send({"id": 1}, soon())
+    assert there.message() == {"id": 1}
+    ours.close(soon())
+    theirs.close(soon())
+
+
 def test_waiting_for_a_delivery_is_bounded():
     ours, theirs = pair()
     delivering, go_on = threading.Event(), threading.Event()

@@ -189,6 +189,12 @@ def test_a_line_written_in_part_ends_the_connection(pipes):
     assert b"\n" not in pipes.written(1 << 20)
 
 
+def test_a_lock_that_ctrl_c_has_left_held_does_not_stop_the_next_message(pipes):
+    pipes.transport._write_lock.acquire()
+    pipes.transport.send({"id": 1}, soon())
+    assert pipes.written(1000) == b'{"id":1}\n'
+
+
 def test_nobody_reads_any_more(pipes):
     pipes.end_output()
     with pytest.raises(TransportClosed, match="has stopped reading"):
