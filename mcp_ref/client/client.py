@@ -34,7 +34,6 @@ from mcp_ref.errors import (
 from mcp_ref.kit.threads.arguments import check_command, check_kind, check_limits
 from mcp_ref.kit.threads.callbacks import CallbackThread
 from mcp_ref.kit.threads.deadline import Clock, Deadline
-from mcp_ref.kit.threads.forks import opened_elsewhere
 from mcp_ref.kit.threads.rates import Rate
 from mcp_ref.pages.basic import batching, mrtr, subscriptions, utilities, versioning
 from mcp_ref.pages.basic.extensions import Extension, extensions_of
@@ -268,8 +267,6 @@ class Client:
             not so if this is not the first time that it is called (LocalProtocolError).
         Spec: basic/lifecycle#initialization, basic/transports#backwards-compatibility
         """
-        if self._process not in (None, os.getpid()):
-            raise opened_elsewhere("the client", self._process or 0)
         if next(self._connects):
             # And not closed for that: it may be connected, and used, by another thread.
             raise LocalProtocolError("a client can connect only once; make another one")
@@ -331,8 +328,6 @@ class Client:
     def session(self) -> Conversation:
         """Return the current conversation; LocalProtocolError before `connect()`, TransportClosed after `close()`."""
         if (current := self.reconnector.current) is not None:
-            if self._process != os.getpid():
-                raise opened_elsewhere("the client", self._process or 0)
             return current
         if self.reconnector.closed:
             raise TransportClosed("the client was closed")
@@ -388,8 +383,7 @@ class Client:
         """
         if options:
             check_options(options, method)
-        here = self._process == os.getpid()
-        session = (here and self.reconnector.current) or self.session
+        session = self.reconnector.current or self.session
         options, known = options or {}, self.tool_definitions
         # One time limit for the call, whatever it has to do: connect again, answer questions, be sent a second time. It
         # stands still while a function of the user's answers, but not for the calls that this function makes.

@@ -75,7 +75,7 @@ class Reconnector:
         self.client = client
         # Held by the one thread that opens a conversation; others wait for it with their own time limit. It guards what
         # follows, and nothing else is acquired by those who wait.
-        self.opening = threading.Lock()
+        self.opening = threading.RLock()
         self.current: Conversation | None = None  # that which goes on
         self.former: Conversation | None = None  # the one before, kept until the next for what is under way in it
         self.beginning: Conversation | None = None  # that which is being opened, or was opened last

@@ -48,8 +48,8 @@ from mcp_ref.errors import (
     TransportClosed,
 )
 from mcp_ref.kit.bounded import BoundedQueue, Weighed
-from mcp_ref.kit.threads.deadline import Clock, Deadline
-from mcp_ref.kit.threads.forks import opened_elsewhere
+from mcp_ref.kit.threads.deadline import SIGNAL_INTERVAL, Clock, Deadline
+from mcp_ref.kit.threads.forks import check_process, end_child
 from mcp_ref.kit.threads.warn_once import Complaints
 from mcp_ref.kit.threads.workers import Workers, before_block
 from mcp_ref.kit.typed.json_text import weigh
@@ -141,7 +141,7 @@ class SentRequest(BoundedQueue):
         """See `transports.transport.Inbox`."""
         while True:
             try:
-                item = self.get(timeout=deadline.left())
+                item = self.get(timeout=deadline.at_most(SIGNAL_INTERVAL))
             except Empty:
                 # The clock may have stood still meanwhile; then there is time left, and the wait goes on.
                 deadline.check(f"waiting for the answer to {self.method}")
@@ -257,9 +257,8 @@ class Connection:
 
     def begin_wait(self, options: Options) -> Deadline:
         """Begin a call: give the place of a worker to another handler, and start the time limit of the call."""
-        if self.process != os.getpid():
-            # Before any lock: another thread of the process that was forked may have held it.
-            raise opened_elsewhere("the conversation", self.process)
+        # Before any lock: another thread of the process that was forked may have held it.
+        check_process("the conversation", self.process)
         in_handler = before_block()
         # The time of a handler's own calls goes on, for that handler is what makes the time of others stand still.
         clock = time.monotonic if in_handler or self._clock is None else self._clock
@@ -393,8 +392,7 @@ class Connection:
 
         Blocks: until it is written, at most until the deadline (None: a minute). Raises: as a request does.
         """
-        if self.process != os.getpid():
-            raise opened_elsewhere("the conversation", self.process)
+        check_process("the conversation", self.process)
         if self.closed is not None:
             raise TransportClosed.before(self.closed)
         rule = self.terms.notified[method]
@@ -599,6 +597,8 @@ class Connection:
                 # MUST: handle sensitive data appropriately: no traceback and no text of ours goes on the wire
                 # (client/sampling#security-considerations)
                 result = InternalError("Internal error")
+            if self.process != os.getpid():
+                end_child(None)  # the handler has forked, and its child answers nothing
         with self._lock:
             self._handled_size -= incoming.weight
             incoming.weight = 0

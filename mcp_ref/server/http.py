@@ -263,7 +263,7 @@ class HttpService:
     """
 
     def __init__(self, server: Server, host: str, port: int, options: HttpOptions) -> None:
-        self._server, self._process = server, os.getpid()
+        self._server = server
         self._endpoints = endpoints = Endpoints(server, host, options)
         self.protection = endpoints.protection
         self._http = HttpServer(endpoints.routes, host, port, endpoints.limits)
@@ -299,7 +299,7 @@ class HttpService:
         Idempotent; any thread may call it. Sessions first: that cancels handlers and ends streams, which frees the
         threads that carry them; the rest find their sockets shut down.
         """
-        if self._process != os.getpid():
+        if self._server.process != os.getpid():
             # Forked from the one that listens: to shut a connection down would do so for both.
             return []
         deadline = Deadline(timeout)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 from mcp_ref.kit.process.running import Lifespan, end_by_sigterm, leave, tell_terminal
 from mcp_ref.kit.threads.arguments import check_kind, check_known, check_limits
 from mcp_ref.kit.threads.deadline import Deadline
-from mcp_ref.kit.threads.forks import opened_elsewhere
+from mcp_ref.kit.threads.forks import check_process
 from mcp_ref.kit.threads.rates import Rate, RateLimits
 from mcp_ref.kit.typed.uri_template import covers
 from mcp_ref.pages.basic import mrtr
@@ -367,7 +367,7 @@ class Server:
         """Serve in this process from here on; LocalProtocolError if it was forked from one that has sessions."""
         if self.process != os.getpid():
             if self.sessions or self.services:
-                raise opened_elsewhere("the server", self.process)
+                check_process("the server", self.process)
             self.process, self.leave_bus = os.getpid(), None
         if self.bus is not None and self.leave_bus is None:
             from mcp_ref.server.bus import join_bus

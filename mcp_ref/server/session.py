@@ -499,8 +499,6 @@ class Session(Conversation):
         Args:
             drain: of these, the seconds in which handlers may still finish and answer.
         """
-        if self.connection.process != os.getpid():
-            return []
         deadline = Deadline(timeout)
         if self._keep_alive is not None:
             self._keep_alive.stop()

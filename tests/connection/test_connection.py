@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -28,7 +28,6 @@ from mcp_ref.kit.threads.deadline import Deadline
 from mcp_ref.kit.threads.workers import MAX_URGENT
 from mcp_ref.pages.basic.batching import MAX_BATCH
 from mcp_ref.wire.served import ServedRequest
-from tests.interrupting import interrupted, on_python_3_11
 from tests.peers import Answerer, Deaf, a_peer, terms
 from tests.support.wire import CLIENT_INFO, PATIENCE, Background, at_once, opened, to_client, to_server
 
@@ -57,22 +56,17 @@ def a_server() -> Server:
     return server
 
 
-@on_python_3_11
-def test_what_ctrl_c_has_left_waiting_at_a_close_the_next_close_ends() -> None:
-    for moment in itertools.count(1):
-        with a_peer(lambda incoming: {}) as (peer, wire):
-            waiting = Background(peer.request, "ping", {}, {"timeout": None})
-            assert wire.receive()["method"] == "ping"
-            try:
-                with interrupted(moment, lambda code: code is Connection.fail.__code__) as interrupting:
-                    peer.close(Deadline(PATIENCE))
-            except KeyboardInterrupt:
+def test_a_close_that_ctrl_c_ends_is_finished_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    with a_peer(lambda incoming: {}) as (peer, wire):
+        waiting = Background(peer.request, "ping", {}, {"timeout": None})
+        assert wire.receive()["method"] == "ping"
+        with monkeypatch.context() as patch:
+            patch.setattr(SentRequest, "give_up", Mock(side_effect=KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
                 peer.close(Deadline(PATIENCE))
-            assert isinstance(waiting.outcome(), TransportClosed), moment
-            assert len(peer.side.reasons) <= 1, moment
-        if interrupting.left > 0:
-            break
-    assert moment > 3
+        peer.close(Deadline(PATIENCE))
+        assert isinstance(waiting.outcome(), TransportClosed)
+        assert len(peer.side.reasons) == 1
 
 
 # -- ids ----------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import pytest
 
 from mcp_ref import Client, Server, text_of
 from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref.kit.threads.workers import Workers
 from tests.support.wire import PATIENCE
 
 pytestmark = [
@@ -74,8 +75,6 @@ def test_a_client_of_another_process_raises_and_closes_nothing(way: str, revisio
                 lambda: client.call_tool("where"),
                 lambda: client.list_tools(timeout=1),
                 lambda: client.notify("notifications/x"),
-                lambda: client.session,
-                client.connect,
                 lambda: server.serve_http(),
                 lambda: server.tool("another")(lambda: ""),
             ):
@@ -138,21 +137,12 @@ def test_a_server_that_serves_nobody_may_be_forked() -> None:
     assert in_a_child(serve) == "'True'"
 
 
-def test_a_transport_and_a_pool_of_another_process_raise() -> None:
-    from mcp_ref.kit.threads.workers import Workers
-    from mcp_ref.pages.basic.transports.stdio import StdioClientTransport
-
-    transport = StdioClientTransport([sys.executable, "-c", "import sys; sys.stdin.read()"])
-    transport.start(lambda text: None, lambda reason: None)
+def test_a_pool_of_another_process_raises() -> None:
     pool = Workers()
     ran = threading.Event()
     pool.run(ran.set)
     assert ran.wait(PATIENCE)
-    assert refused(in_a_child(lambda: transport.send({"jsonrpc": "2.0", "method": "x"}, Deadline(1))))
     assert refused(in_a_child(lambda: pool.run(print)))
-    assert in_a_child(lambda: transport.close(Deadline(1))) == "None"
-    assert transport.exit_code is None
-    transport.close(Deadline(PATIENCE))
     pool.close(Deadline(PATIENCE))
 
 

@@ -1,7 +1,6 @@
-"""Ctrl-C at any moment: the next call works or says why not, none hangs, and nothing is left behind.
+"""Ctrl-C: it comes out of a call soon, the next call works or says why not, nothing hangs, no process stays.
 
-A thread sends the signal after a random time, 1,000 times in each transport and era, while calls and whole connections
-are made.
+A signal comes after a random time, 200 times in each transport and era, while calls are made.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import signal
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import attrgetter
@@ -19,24 +17,23 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, Command, McpError, Server
+from mcp_ref import Client, Command, Context, Server, TransportClosed, text_of
 from tests.pages.basic.transports.streamable_http.raw import until
 from tests.support.machine import held
 from tests.support.wire import PATIENCE
 
 pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signal can be sent to a thread here"),
+    pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no signal comes after a time here"),
     # What Ctrl-C has caught between two steps is closed when it is forgotten, and says so.
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 
 @pytest.fixture(autouse=True)
-def conditions_are_never_left_locked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C at the end of `Condition.__enter__`, which is Python code, leaves the lock of an `Event` locked for ever.
+def events_are_never_left_locked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in `Condition.__exit__`, which is Python code, leaves the lock of an `Event` or `Thread` locked for ever.
 
-    Nobody who starts a thread can help that. Here `with` gets the lock's own methods, which are one step each.
+    That is Python's, and nobody who starts a thread can help it. Here `with` gets the lock's own methods.
     """
     for name in ("__enter__", "__exit__"):
         monkeypatch.setattr(threading.Condition, name, property(attrgetter(f"_lock.{name}")))
@@ -52,6 +49,13 @@ def build() -> Server:
     @server.tool()
     def echo(text: str) -> str:
         return text
+
+    @server.tool()
+    def wait(ctx: Context) -> str:
+        end = time.monotonic() + 1
+        while not ctx.cancelled and time.monotonic() < end:
+            threading.Event().wait(0.005)
+        return "over"
 
     return server
 
@@ -71,52 +75,46 @@ def target(way: str) -> Iterator[Any]:
 
 
 class Interrupter:
-    """Sends SIGINT to the thread that makes it, a random time after each `arm`; `seconds` at most."""
+    """Raises KeyboardInterrupt in the main thread, by a signal a random time after each `during`; `seconds` at most."""
 
     def __init__(self, seconds: float, seed: int) -> None:
-        self._seconds, self._random, self._thread_id = seconds, random.Random(seed), threading.get_ident()
-        self._go, self._over = threading.Semaphore(0), threading.Event()
-        self.sent, self._arrived = threading.Event(), False
-        self._before = signal.signal(signal.SIGINT, self._interrupt)
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
+        self._seconds, self._random, self._arrived = seconds, random.Random(seed), False
+        self._before = signal.signal(signal.SIGALRM, self._interrupt)
 
     def _interrupt(self, *_: object) -> None:
         self._arrived = True
         raise KeyboardInterrupt
 
-    def _run(self) -> None:
-        while self._go.acquire() and not self._over.wait(self._random.random() * self._seconds):
-            signal.pthread_kill(self._thread_id, signal.SIGINT)
-            self.sent.set()
+    def during(self, job: Callable[[], object]) -> float | None:
+        """Run a job again and again until the signal comes. Returns the seconds from then on until it came out.
 
-    def during(self, job: Callable[[], object]) -> bool:
-        """Run a job again and again until the signal comes; whether it was seen. (Python ignores it in a finalizer.)"""
+        None: nobody saw it. (Python ignores it in a finalizer.)
+        """
+        after = max(self._random.random() * self._seconds, 1e-6)
         try:
-            self._arrived = False
-            self.sent.clear()
-            self._go.release()
-            while not (self.sent.is_set() and self._arrived):
+            self._arrived, due = False, time.monotonic() + after
+            signal.setitimer(signal.ITIMER_REAL, after)
+            while not self._arrived:
                 job()
         except KeyboardInterrupt:
-            return True
-        return False
+            return time.monotonic() - due
+        return None
 
     def close(self) -> None:
-        self._over.set()
-        self._go.release()
-        self._thread.join()
-        signal.signal(signal.SIGINT, self._before)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self._before)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("way", ["memory", "stdio", "http"])
-def test_after_ctrl_c_in_a_call_the_next_one_works_or_says_why_not(way: str, revision: str) -> None:
-    outcomes = Counter[str]()
-    longest = 0.0
+def test_ctrl_c_comes_out_of_a_call_and_the_next_one_works_or_says_why_not(way: str, revision: str) -> None:
+    ended, late, longest = 0, list[float](), 0.0
 
     def call(text: str = "again") -> str:
-        return str(client.call_tool("echo", {"text": text})["content"][0]["text"])
+        return text_of(client.call_tool("echo", {"text": text}))
+
+    def wait() -> None:
+        client.call_tool("wait")
 
     with target(way) as where:
         client = Client(where, revision=revision, timeout=PATIENCE).connect()
@@ -124,14 +122,13 @@ def test_after_ctrl_c_in_a_call_the_next_one_works_or_says_why_not(way: str, rev
         before = held()
         interrupter = Interrupter(0.003, 7)
         try:
-            for number in range(1_000):
-                interrupter.during(call)
+            for number in range(200):
+                late.append(interrupter.during(wait if number % 4 == 0 else call) or 0.0)
                 began = time.monotonic()
                 try:
                     assert call(str(number)) == str(number)
-                    outcomes["works"] += 1
-                except McpError as problem:
-                    outcomes[f"{type(problem).__name__}: {problem}"] += 1
+                except TransportClosed:
+                    ended += 1
                     client.close()
                     client = Client(where, revision=revision, timeout=PATIENCE).connect()
                 longest = max(longest, time.monotonic() - began)
@@ -139,13 +136,18 @@ def test_after_ctrl_c_in_a_call_the_next_one_works_or_says_why_not(way: str, rev
         finally:
             interrupter.close()
         assert until(lambda: held()[1] <= before[1] + 2), (held(), before)
+        began = time.monotonic()
         client.close()
-    print(f"{way} {revision}: {dict(outcomes)}, at most {longest:.3f} s")
+        longest = max(longest, time.monotonic() - began)
+    print(f"{way} {revision}: {ended} connections ended; next call {longest:.3f} s; out after {max(late):.3f} s")
     assert longest < PATIENCE
-    # Over stdio Ctrl-C within a write ends the connection, which says so; the next one works.
-    assert outcomes["works"] > (700 if way == "stdio" else 900)
+    # The machine may be busy: not each of them is asked to be so soon.
+    assert sorted(late)[len(late) * 9 // 10] < 0.3
+    # Over stdio Ctrl-C within a write ends the connection; elsewhere nothing is shared that could be half written.
+    assert ended <= (100 if way == "stdio" else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize(("way", "moments"), [("memory", 100), ("stdio", 6), ("http", 100)])
 def test_ctrl_c_in_a_connection_from_its_opening_to_its_end_leaves_nothing(

@@ -3,10 +3,11 @@
 Contract: `cut(reason)` ends whatever the call waits for, at once and whatever that is: a connection, a TLS handshake, a
 server that does not read or does not answer, the pause before another attempt. Whoever waits raises the reason.
 
-*How a call is cut.* A connection puts a second handle of its socket into the call's `box` as soon as it has a socket.
+*How a call is cut.* A connection has a second handle of its socket, which is in the `box` of the call that uses it.
 Whoever takes the handle out decides: the pool of idle connections, when the response is complete, and then the
-connection is kept; or `cut`, and then the socket is shut down, so that every wait on it ends. Taking out of a `deque`
-is atomic: it needs no lock, and a connection that went on to another call is never shut down for the first one.
+connection is kept, with the handle; or `cut`, and then the socket is shut down, so that every wait on it ends. Taking
+out of a `deque` is atomic: it needs no lock, and a connection that went on to another call is never shut down for the
+first one.
 
 *A deadline is a cut by the clock.* So it bounds the whole call, however the bytes drip in, and it may move while
 somebody waits. Sockets have no time-out of their own while they are read.
@@ -14,7 +15,6 @@ somebody waits. Sockets have no time-out of their own while they are read.
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 import time
@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 from mcp_ref.errors import McpError, RequestTimeout
-from mcp_ref.kit.threads.deadline import Deadline
-from mcp_ref.kit.threads.forks import opened_elsewhere
+from mcp_ref.kit.threads.deadline import Deadline, has_ended
 
 if TYPE_CHECKING:
     from mcp_ref.kit.http.http_client import HttpResponse
@@ -45,7 +44,6 @@ class HttpCall:
     Attributes:
         reason: what the call raises once it was cut, else None.
         written: whether the latest request has been written whole.
-        fresh: whether no kept connection must be used for it.
         hung_up: whether its connection was shut down, so that nobody keeps it.
         response: the latest one. exchange: the number by which a trace knows it, where there is a trace.
         box: holds the handle of the socket that is in use, if any.
@@ -57,7 +55,7 @@ class HttpCall:
     def __init__(self, deadline: Deadline, on_written: Callable[[], None] | None = None) -> None:
         self.deadline, self.on_written = deadline, on_written
         self.reason: McpError | None = None
-        self.written = self.fresh = self.hung_up = False
+        self.written = self.hung_up = False
         self.response: HttpResponse | None = None
         self.exchange = 0
         self.box: deque[socket.SocketType] = deque()
@@ -66,12 +64,9 @@ class HttpCall:
         self.token: object = None
         self._woken: SimpleQueue[None] = SimpleQueue()
 
-    def hold(self, sock: socket.socket) -> None:
-        """Put a handle of the socket into the box. Raises: the reason, if the call has been cut."""
-        # A second handle, for a TLS handshake takes the first one away. In one step of C: Ctrl-C between `dup` and the
-        # object that owns the descriptor would leak it.
-        made = map(socket.SocketType, [socket.AF_INET], [socket.SOCK_STREAM], [0], map(socket.dup, [sock.fileno()]))
-        self.box.append(next(made))
+    def hold(self, handle: socket.SocketType) -> None:
+        """Put a handle of the socket that is used from here on into the box. Raises: the reason, if it has been cut."""
+        self.box.append(handle)
         self.hung_up = False
         # Put first, look second; `cut` does it the other way round, so one of the two sees the other.
         if self.reason is not None:
@@ -131,32 +126,23 @@ class DeadlineClock:
         self.calls: set[HttpCall] = set()
         self._rings: SimpleQueue[bool] = SimpleQueue()  # wakes the thread; False: for the last time
         self._next = float("inf")  # when it wakes by itself
-        self._starting = threading.Lock()  # guards _thread
-        self._thread: threading.Thread | None = None
-        self.process = os.getpid()
+        self._lock = threading.Lock()  # guards the start of the thread
+        # Daemon: a program that ends without close() must end, and this thread waits for no one.
+        self._thread = threading.Thread(target=self._run, name="mcp-http-clock", daemon=True)
 
     def watch(self, call: HttpCall) -> None:
         """Cut the call when its deadline passes, until it is taken out of `calls`. Raises: RequestTimeout."""
-        if self.process != os.getpid():
-            raise opened_elsewhere("the connection", self.process)
         self.calls.add(call)
         left = call.deadline.check("before the request was sent")
         if left is not None and time.monotonic() + left < self._next:
-            if self._thread is None:
-                self._start()
+            with self._lock:
+                if self._thread.ident is None:
+                    self._thread.start()
             self._rings.put(True)
 
-    def _start(self) -> None:
-        with self._starting:
-            if self._thread is None:
-                # Daemon: a program that ends without close() must end, and this thread waits for no one.
-                thread = threading.Thread(target=self._run, name="mcp-http-clock", daemon=True)
-                thread.start()
-                # Ctrl-C before this step: another one starts with the next call, and both end with `stop`.
-                self._thread = thread
-
     def _run(self) -> None:
-        while True:
+        running = True
+        while running:
             # Whoever adds a call from here on rings, since any deadline is earlier than this.
             self._next, sleep = float("inf"), None
             for call in list(self.calls):
@@ -171,13 +157,8 @@ class DeadlineClock:
                     sleep = max(_SHORTEST_SLEEP, left if sleep is None else min(left, sleep))
             if sleep is not None:
                 self._next = time.monotonic() + sleep
-            try:
-                if not self._rings.get(timeout=sleep):
-                    # For a second one, see `_start`.
-                    self._rings.put(False)
-                    return
-            except Empty:
-                continue
+            with suppress(Empty):
+                running = self._rings.get(timeout=sleep)
 
     def stop(self) -> None:
         """Tell the thread to end."""
@@ -185,8 +166,7 @@ class DeadlineClock:
 
     def join(self, deadline: Deadline) -> None:
         """Wait for the thread to end after `stop`; it waits for nothing else, and runs no user's code."""
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(deadline.left())
+        has_ended(self._thread, deadline)
 
 
 def origin_of(url: str) -> tuple[str, str | None, int | None]:

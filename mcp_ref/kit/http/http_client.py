@@ -11,9 +11,8 @@
 
 Contract:
 - A call blocks the thread that makes it, at most until its deadline; any other thread may cut it (kit/http/http_call).
-- A request is written once. It is sent again only if a kept connection was closed before it had taken the whole of it,
-  so that the server cannot have acted on it; and then once, over a new connection.
-- Ctrl-C may end a connection. It leaves no lock held, and no connection that another call would be confused by.
+- A request is written once, and never sent again. A kept connection is used if the server has not closed it by then.
+- Ctrl-C may end a connection. It leaves none that another call would be confused by.
 - No cookies, no proxies of the environment unless asked for, and redirects within the origin alone.
 
     HttpClient.open -> urllib3's pool -> _Connection -> socket
@@ -34,7 +33,6 @@ import queue
 import re
 import socket
 import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Mapping
@@ -60,7 +58,6 @@ _MAX_READ = 1 << 18  # bytes that one read gives, also after unpacking
 _MAX_IDLE = 256  # connections that are kept
 _MAX_REDIRECTS = 3
 _MAX_INTERIM = 100  # heads of interim responses before a final one
-_IDLE_TIMEOUT = 4.0  # seconds after which an idle connection is not used again: common servers close it after 5
 _LINGER_TIMEOUT = 0.02  # seconds that the end of a response may take, for its connection to be kept
 
 # No retries, since a request is sent once; no time-outs, since there is the clock.
@@ -73,10 +70,6 @@ _FAILURES = (requests.RequestException, urllib3.exceptions.HTTPError, http.clien
 
 _sending = threading.local()
 """`.call`: the call whose request this thread sends. Without one, the classes below do as those of urllib3 do."""
-
-
-class _NotWritten(Exception):
-    """A kept connection was closed before it had taken the whole request: the server cannot have acted on it."""
 
 
 class FinalResponse(http.client.HTTPResponse):
@@ -101,11 +94,10 @@ class _Connection(HTTPConnection):
 
     response_class = FinalResponse
     call: HttpCall | None = None
-    kept = False  # whether it has carried a request before
-    idle_since = 0.0
+    handle: socket.SocketType | None = None  # of the socket, while the connection is kept
 
     def request(self, *args: Any, **options: Any) -> None:
-        """Write a request. Raises: _NotWritten."""
+        """Write a request."""
         call = self.call = getattr(_sending, "call", None)
         if call is None:
             super().request(*args, **options)
@@ -121,26 +113,25 @@ class _Connection(HTTPConnection):
         if self.sock is None:
             self.connect()
         if not call.box:
-            call.hold(self.sock)
-        # 3. The server may have closed a kept connection, even just now.
-        if self.kept and not self.is_connected:
-            raise _NotWritten
-        # 4. Write. Where that fails the server cannot have the whole request.
+            handle, self.handle = self.handle, None
+            call.hold(handle or _handle_of(self.sock))
+        # 3. Write. Where that fails, urllib3 looks whether the server has refused it with a response all the same.
         self.sock.settimeout(None)
-        try:
-            self.sock.sendall(b"".join(pieces))
-        except OSError as problem:
-            if self.kept and call.reason is None:
-                raise _NotWritten from problem
-            raise  # urllib3 looks whether the server has refused it with a response all the same
-        # 5. From here on the server may act on it, and it is never sent again.
+        self.sock.sendall(b"".join(pieces))
+        # 4. From here on the server may act on it.
         call.written = True
         if call.on_written is not None:
             call.on_written()
 
+    def close(self) -> None:
+        """Close the connection. While a call uses it, the handle is the call's."""
+        super().close()
+        handle, self.handle = self.handle, None
+        if handle is not None:
+            handle.close()
+
     def _new_conn(self) -> Any:
         """Open a TCP connection, as urllib3 does, except that the call can be cut meanwhile."""
-        self.kept = False
         call: HttpCall | None = getattr(_sending, "call", None)
         connect = super()._new_conn
         if call is None or connect.__func__ is not HTTPConnection._new_conn:  # type: ignore[attr-defined]
@@ -151,10 +142,10 @@ class _Connection(HTTPConnection):
         except (socket.gaierror, UnicodeError) as problem:  # a label of the name may be empty, or too long
             raise NewConnectionError(self, f"Failed to resolve {self.host!r}: {problem}") from problem
         last: OSError | None = None
-        for number, (family, kind, protocol, _, address) in enumerate(found):
+        for family, kind, protocol, _, address in found:
             sock = socket.socket(family, kind, protocol)
             try:
-                self._connect(call, sock, address, len(found) - number)
+                self._connect(call, sock, address)
                 return sock
             except BaseException as failed:
                 call.hang_up()
@@ -166,8 +157,8 @@ class _Connection(HTTPConnection):
                 last = failed
         raise NewConnectionError(self, f"Failed to establish a new connection: {last}") from last
 
-    def _connect(self, call: HttpCall, sock: socket.socket, address: Any, shares: int) -> None:
-        """Connect to one address, in one of so many shares of the time that the call has left. Raises OSError."""
+    def _connect(self, call: HttpCall, sock: socket.socket, address: Any) -> None:
+        """Connect to one address; the clock ends the wait. Raises OSError."""
         if call.admits is not None and not call.admits(str(address[0])):
             # Looked at here, after the name was looked up for the last time: a second answer changes nothing.
             raise PermissionError(f"{address[0]} is not an address that this server may send us to")
@@ -178,64 +169,52 @@ class _Connection(HTTPConnection):
         sock.setblocking(False)
         error = sock.connect_ex(address)
         # Only now: shutting a socket down before it connects has no effect.
-        call.hold(sock)
+        call.hold(_handle_of(sock))
         if error in (errno.EINPROGRESS, errno.EWOULDBLOCK):
-            # An address that does not answer must leave time for the others; the clock ends the last one.
-            left = call.deadline.left()
-            if not wait_for_write(sock, left / shares if left is not None and shares > 1 else None):
-                raise TimeoutError("timed out")
+            wait_for_write(sock)
             error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if error:
             raise OSError(error, os.strerror(error))
         sock.settimeout(None)
 
 
+def _handle_of(sock: socket.socket) -> socket.SocketType:
+    """Return a second handle of a socket; a TLS handshake takes the first one away."""
+    return socket.SocketType(socket.AF_INET, socket.SOCK_STREAM, 0, socket.dup(sock.fileno()))
+
+
 class _IdleConnections:
-    """Stands for the `LifoQueue` of a pool, whose condition Ctrl-C can leave locked; each step here is one of C."""
+    """Stands for the `LifoQueue` of a pool, whose condition Ctrl-C can leave locked."""
 
     def __init__(self) -> None:
         self._idle: deque[_Connection] = deque()
         self._closed = False
 
     def get(self, block: bool = False, timeout: float | None = None) -> Any:
-        """The connection that was used last. Without one a pool makes another, whether it had better wait or not."""
-        call = getattr(_sending, "call", None)
+        """Return the connection that was used last. Without one a pool makes another, whether it may wait or not."""
         try:
-            conn = None if call is not None and call.fresh else self._idle.pop()
+            return self._idle.pop()
         except IndexError:
-            conn = None
-        if conn is None:
             if block:
                 return None
-            raise queue.Empty
-        if time.monotonic() - conn.idle_since > _IDLE_TIMEOUT:
-            # The others have been idle for longer.
-            conn.close()
-            self.clear()
-        return conn
+            raise queue.Empty from None
 
     def put(self, conn: Any, block: bool = False, timeout: float | None = None) -> None:
         """Keep a connection whose response is complete; one whose call was cut is closed instead."""
-        if conn is None:
+        call, handle = getattr(conn, "call", None), None
+        with suppress(IndexError):
+            handle = call and call.box.pop()
+        if handle is None or conn.sock is None or len(self._idle) >= _MAX_IDLE:
+            if handle is not None:
+                handle.close()
+            if conn is not None:
+                conn.close()
             return
-        if not isinstance(conn, _Connection) or len(self._idle) >= _MAX_IDLE:
-            conn.close()
-            return
-        try:
-            call, conn.call = conn.call, None
-            if call is not None:
-                call.box.pop().close()
-            conn.kept, conn.idle_since = True, time.monotonic()
-            self._idle.append(conn)
-            # Put first, look second; `close` does it the other way round, so one of the two closes it.
-            if self._closed:
-                self.clear()
-        except IndexError:
-            conn.close()
-        except BaseException:
-            # After Ctrl-C it is neither the call's nor kept.
-            conn.close()
-            raise
+        conn.call, conn.handle = None, handle
+        self._idle.append(conn)
+        # Put first, look second; `close` does it the other way round, so one of the two closes it.
+        if self._closed:
+            self.clear()
 
     def clear(self) -> None:
         """Close them. Threads: any, and several at once."""
@@ -421,19 +400,13 @@ class HttpClient:
         # Values as bytes: urllib3 has a string of its own that leaves a header out, and a value may come from anywhere.
         merged: dict[str, Any] = {**self.headers, **{name: value.encode("latin-1") for name, value in headers.items()}}
         for _ in range(_MAX_REDIRECTS + 1):
-            call.written = call.fresh = False
-            # 1. Send. What a kept connection has not taken whole is sent once more, over a new one.
+            call.written = False
+            # 1. Send.
             _sending.call = call
             try:
                 if call.reason is not None:
                     raise call.reason
-                try:
-                    raw = self._send(call, method, url, merged, body)
-                except _NotWritten:
-                    log.debug("a kept connection was closed by the server: sending over a new one")
-                    call.hang_up()
-                    call.fresh = True
-                    raw = self._send(call, method, url, merged, body)
+                raw = self._send(call, method, url, merged, body)
                 response = call.response = HttpResponse(raw, call, method, self._session is not None)
                 # 2. What is shut down within the headers looks complete.
                 if call.reason is not None:
@@ -500,8 +473,6 @@ class HttpClient:
 
         `mcp-http-clock` ends because it is woken for the last time, and is joined.
         """
-        if self._clock.process != os.getpid():
-            return
         self.cut_all(Interrupted(CLOSED))
         if self._pool is not None:
             if (idle := self._pool.pool) is not None:

@@ -16,8 +16,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from itertools import chain, starmap
+from itertools import chain
 from typing import Any, Literal
 
 from mcp_ref.kit.process.pipes import HAS_POLL, InputStopped, LineSplitter, WakePipe, chunks, milliseconds
@@ -89,7 +88,7 @@ class Child:
             own = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
         self._options = {"stderr": subprocess.PIPE if callable(stderr) else stderr, "env": env, "cwd": cwd, **own}
         self._command = command
-        self._processes: list[subprocess.Popen[Any]] = []  # the one that there is, or none
+        self._launched: subprocess.Popen[Any] | None = None
         # Daemon: the function is a user's code, which nobody can end.
         thread = threading.Thread(target=self._read_stderr, args=(stderr,), name="mcp-stdio-stderr", daemon=True)
         self.thread = thread if callable(stderr) else None
@@ -103,10 +102,8 @@ class Child:
         """
         self._stop.open()
         pipe = subprocess.PIPE
-        launch = partial(subprocess.Popen, self._command, bufsize=0, stdin=pipe, stdout=pipe, **self._options)
-        # One step of C: Ctrl-C between the launch and the assignment would leave a process that nobody ends.
-        self._processes.extend(starmap(launch, [()]))
-        process = self._process
+        # If Ctrl-C comes before the assignment, the process is forgotten with its pipes, and sees the end of its input.
+        process = self._launched = subprocess.Popen(self._command, bufsize=0, stdin=pipe, stdout=pipe, **self._options)
         # Only with a descriptor that is ready at the exit can we wait without reaping; elsewhere the exit is polled,
         # and a number might mean another group.
         if hasattr(os, "pidfd_open") and hasattr(os, "waitid"):
@@ -125,11 +122,12 @@ class Child:
     @property
     def launched(self) -> bool:
         """See the class."""
-        return bool(self._processes)
+        return self._launched is not None
 
     @property
     def _process(self) -> subprocess.Popen[Any]:
-        return self._processes[0]
+        assert self._launched is not None
+        return self._launched
 
     def exit_code(self, deadline: Deadline) -> int | None:
         """The exit code, negative for a signal; None when it still runs.
@@ -176,7 +174,7 @@ class Child:
 
     def close(self) -> None:
         """Give the descriptors back, when the thread has ended and no other one is in `exit_code`."""
-        for process in self._processes:
+        if (process := self._launched) is not None:
             for stream in (process.stdin, process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()

@@ -19,7 +19,6 @@ from typing import Any
 from mcp_ref.errors import RequestTimeout, TransportClosed
 from mcp_ref.kit.process.pipes import InputStopped, LineSplitter, LineTooLong, WakePipe, Writable, chunks
 from mcp_ref.kit.threads.deadline import CLOSED, Deadline, has_ended, holding
-from mcp_ref.kit.threads.forks import opened_elsewhere
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +41,7 @@ class LineTransport:
     encode: Callable[[Any], bytes]  # the text of a message, without a line break
 
     def __init__(self, tap: Any, limit: int) -> None:
-        self._tap, self._limit, self._process = tap, limit, os.getpid()
+        self._tap, self._limit = tap, limit
         self._read_fd = self._write_fd = -1
         self._no_reading, self._no_writing = WakePipe(), WakePipe()
         self._watched: dict[int, str] = {}  # descriptors whose readiness ends the connection, and what that means
@@ -53,9 +52,9 @@ class LineTransport:
         self._broken: str | None = "the transport has not been started"
         self._reason: str | None = None
         self._told = threading.Event()  # set once _reason is there
-        self._write_lock = threading.Lock()  # guards: _write_fd, what is written to it, and the notes of what is sent
+        self._write_lock = threading.RLock()  # guards: _write_fd, what is written to it, and the notes of what is sent
         # No fields: these two say whose turn it is. So they may be held during a join; nobody who is joined wants them.
-        self._starting, self._closing = threading.Lock(), threading.Lock()
+        self._starting, self._closing = threading.RLock(), threading.RLock()
 
     # -- what a subclass says
 
@@ -83,7 +82,7 @@ class LineTransport:
         with self._starting:
             if self._started:
                 raise RuntimeError("a transport is started once")
-            self._started, self._process = True, os.getpid()
+            self._started = True
             self._receive, self._lost = receive, lost
             try:
                 if not self._closed:
@@ -118,8 +117,6 @@ class LineTransport:
 
         Blocks: until the peer has read enough for the line to fit, at most until the deadline.
         """
-        if self._process != os.getpid():
-            raise opened_elsewhere("the transport", self._process)
         line = self.encode(message) + b"\n"
         rest = memoryview(line)
         # 1. Its turn.
@@ -199,8 +196,6 @@ class LineTransport:
 
         Threads: any, also within `lost`.
         """
-        if self._process != os.getpid():
-            return
         self._closed = True
         # Whoever closes waits for the transport's threads: one of those must not wait for it.
         own = threading.current_thread() in self._threads

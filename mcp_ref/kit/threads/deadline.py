@@ -20,6 +20,9 @@ from mcp_ref.errors import McpError, RequestTimeout
 _LONGEST_WAIT = 2_000_000.0
 """Seconds that one wait may have: `poll` and sockets take at most 24 days, and locks no infinity."""
 
+SIGNAL_INTERVAL = 0.25
+"""Seconds after which a caller waits again: Ctrl-C just before a wait begins is noticed when that wait ends."""
+
 
 def check_seconds(name: str, value: object) -> None:
     """Raise TypeError or ValueError unless a time limit that a user gave is a positive number, or None for no limit."""
@@ -194,39 +197,32 @@ class Cancel:
 
 
 class holding:
-    """A lock with a time limit, as a context manager that Ctrl-C cannot leave held (CPython 3.11 to 3.13).
+    """A lock with a time limit, as a context manager.
 
     >>> with holding(lock, deadline, "waiting for another message to be written"):
     ...     ...
 
+    Args:
+        lock: an `RLock` if the main thread may take it: Ctrl-C between two steps may leave it held, and the main thread
+            can take it again all the same.
+
     Raises: RequestTimeout: the deadline passed first; the text says what was being done. The block does not run.
     """
 
-    # `with` looks `__exit__` up before it enters, and a slot gives the lock's own method: no line of Python stands
-    # between the end of the block and the release. (Ctrl-C at the start of an `__exit__` written in Python would leave
-    # the lock held.)
-    __slots__ = ("__exit__", "deadline", "doing", "lock")
+    __slots__ = ("deadline", "doing", "lock")
 
-    def __init__(self, lock: threading.Lock, deadline: Deadline, doing: str) -> None:
-        self.lock, self.deadline, self.doing, self.__exit__ = lock, deadline, doing, lock.__exit__
+    def __init__(self, lock: threading.Lock | threading.RLock, deadline: Deadline, doing: str) -> None:
+        self.lock, self.deadline, self.doing = lock, deadline, doing
 
     def __enter__(self) -> None:
         """Take the lock, at most until the deadline."""
-        # Python handles Ctrl-C between two calls, also between `acquire` and the assignment of what it returned. Here
-        # `extend` takes the lock and remembers it in one step of C. At first without waiting, as the lock is free as a
-        # rule, and then nobody need look at the clock.
-        held: list[bool] = []
-        try:
-            held.extend(filter(None, map(self.lock.acquire, (False,))))
-            while not held:
-                left = self.deadline.left()
-                held.extend(filter(None, map(self.lock.acquire, (True,), (-1 if left is None else left,))))
-                if not held:
-                    self.deadline.check(self.doing)
-        except BaseException:
-            if held:
-                self.lock.release()
-            raise
+        # At first without waiting: the lock is free as a rule, and then nobody need look at the clock.
+        if not self.lock.acquire(False):
+            while not self.lock.acquire(timeout=self.deadline.at_most(_LONGEST_WAIT)):
+                self.deadline.check(self.doing)
+
+    def __exit__(self, *raised: object) -> None:
+        self.lock.release()
 
 
 CLOSED = "closed by this side"

@@ -1,8 +1,8 @@
 """Forks: what was opened in one process cannot be used in another that was forked from it.
 
 Its threads exist in the first alone, its locks may be held for ever in the second, and both would read from the same
-descriptors, each losing what the other gets. So whatever is opened notes its process; in any other it raises what
-`opened_elsewhere` gives, before it takes a lock or writes, and its `close()` does nothing.
+descriptors, each losing what the other gets. So a conversation, a server and a pool note their process. In any other
+each of their calls begins with `check_process`, before it takes a lock or writes, and their `close()` does nothing.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from contextlib import suppress
 from mcp_ref.errors import LocalProtocolError
 
 
-def opened_elsewhere(what: str, process: int) -> LocalProtocolError:
-    """The error to raise in a process that did not open `what` itself."""
-    return LocalProtocolError(
-        f"{what} was opened in process {process} and cannot be used in process {os.getpid()}, which was forked from it;"
-        " open another one here"
-    )
+def check_process(what: str, process: int) -> None:
+    """Raise LocalProtocolError unless this is the process that opened `what`."""
+    if process != os.getpid():
+        raise LocalProtocolError(
+            f"{what} was opened in process {process} and cannot be used in process {os.getpid()}, which was forked from"
+            " it; open another one here"
+        )
 
 
 def end_child(problem: BaseException | None) -> None:

@@ -16,11 +16,9 @@ from typing import Any, TypeVar
 
 from mcp_ref.errors import RequestTimeout
 from mcp_ref.kit.threads.callbacks import CallbackThread
-from mcp_ref.kit.threads.deadline import Cancel, Deadline
+from mcp_ref.kit.threads.deadline import SIGNAL_INTERVAL, Cancel, Deadline
 
 log = logging.getLogger(__name__)
-
-_SIGNAL_INTERVAL = 0.5  # seconds until Ctrl-C is noticed, at most
 
 Thing = TypeVar("Thing")
 
@@ -68,9 +66,8 @@ class Turns:
                     self._thread.put(have_turn, "a turn")
             deadline = Deadline(timeout)
             while deadline.left() != 0.0:
-                # Ctrl-C that comes just before a wait begins is not noticed until it has ended: so none takes long.
                 with suppress(Empty):
-                    return outcome.get(timeout=deadline.at_most(_SIGNAL_INTERVAL))
+                    return outcome.get(timeout=deadline.at_most(SIGNAL_INTERVAL))
             return None, "time-out"
         finally:
             # Also by Ctrl-C: what comes later is thrown away.

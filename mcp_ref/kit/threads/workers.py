@@ -31,7 +31,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from mcp_ref.kit.threads.deadline import Deadline, has_ended
-from mcp_ref.kit.threads.forks import end_child, opened_elsewhere
+from mcp_ref.kit.threads.forks import check_process, end_child
 
 log = logging.getLogger(__name__)
 
@@ -130,8 +130,8 @@ class Workers:
         Args:
             alone: it runs at once, and whatever has not begun waits until it has ended.
         """
-        if self._threads and self.process != os.getpid():
-            raise opened_elsewhere("the pool of threads", self.process)
+        if self._threads:
+            check_process("the pool of threads", self.process)
         problem = None
         with self._lock:
             closed = self._closed

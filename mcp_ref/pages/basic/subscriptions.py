@@ -33,7 +33,7 @@ from mcp_ref.errors import (
     TransportClosed,
 )
 from mcp_ref.kit.threads.deadline import Deadline, check_seconds
-from mcp_ref.kit.threads.forks import opened_elsewhere
+from mcp_ref.kit.threads.forks import check_process
 from mcp_ref.kit.threads.outbox import Outbox
 from mcp_ref.kit.typed.checking import SchemaMismatch, checker
 from mcp_ref.kit.typed.uri_template import covers
@@ -619,8 +619,7 @@ class Listening(Iterator[Event]):
         """The next event, None at the end. Where there is a limit the thread `mcp-listen` reads it, and waits on."""
         if self._process is None:
             raise LocalProtocolError("enter it first: `with client.listen(...) as events`")
-        if self._process != os.getpid():
-            raise opened_elsewhere("the subscription", self._process)
+        check_process("the subscription", self._process)
         if timeout is None and self._reader is None:
             return next(self._events, None)
 

@@ -50,7 +50,7 @@ class _MemoryTransport(Transport):
 
     def __init__(self, tap: Tap | None) -> None:
         self._tap = tap
-        self._lock = threading.Lock()  # guards the fields below, the order of what arrives here, and that of its notes
+        self._lock = threading.RLock()  # guards the fields below, the order of what arrives here, and that of its notes
         self._receive: Receive | None = None
         self._lost: Lost | None = None
         self._kept: list[bytes] = []  # what came before the start

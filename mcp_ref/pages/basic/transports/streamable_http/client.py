@@ -380,7 +380,7 @@ class HttpClientTransport(HttpTransport):
         self._reconnects = reconnects
         self._session = ClientSession()  # under the lock, as the next one is
         self._listener: threading.Thread | None = None
-        self._closing = threading.Lock()  # guards no field: it is held while the session and the connections are ended
+        self._closing = threading.RLock()  # guards no field: it is held while the session and the connections are ended
 
     # -- beginning
 
