@@ -22,14 +22,14 @@ from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from typing import Any, TextIO
 
-from mcp_ref.kit.process.standard_streams import escaped
+from mcp_ref import JsonObject
+from mcp_ref.facts import escaped
 from mcp_ref.lab.cli import render
 from mcp_ref.lab.cli.commands import Exit, UsageError, recorded, recorder_of
 from mcp_ref.lab.judge.check import Checker
 from mcp_ref.lab.judge.rulebook import Finding, sentences
 from mcp_ref.lab.judge.rules.seen import OTHER, Latest, Role
 from mcp_ref.recording.record import Recorder, TraceEvent, TruncatedTrace
-from mcp_ref.wire.messages import JsonObject
 
 _REPORT_TIMEOUT = 5.0
 _SIGNAL_INTERVAL = 0.5

@@ -23,21 +23,25 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final, cast
 
-from mcp_ref.client.client import Client
-from mcp_ref.client.entries import read_entries
-from mcp_ref.client.targets import Command, Url
-from mcp_ref.errors import AuthorizationError, ErrorResponse, MethodNotFound, TransportClosed
-from mcp_ref.kit.typed.json_schema import SchemaRefused, prepare
+from mcp_ref import (
+    Client,
+    Command,
+    ErrorResponse,
+    JsonObject,
+    MethodNotFound,
+    Server,
+    TaskHandle,
+    TransportClosed,
+    Url,
+    find_revision,
+    prompt_ref,
+    resource_ref,
+)
+from mcp_ref.facts import SchemaRefused, checked_headers, checked_url, prepare, read_entries
 from mcp_ref.lab.cli import describe, render
 from mcp_ref.lab.cli.form import Form
 from mcp_ref.lab.judge.narrate import METHODS, narrate, narrator_for
-from mcp_ref.pages.basic.transports.streamable_http.client import checked_headers, checked_url
-from mcp_ref.pages.server.utilities.completion import prompt_ref, resource_ref
 from mcp_ref.recording.record import Recorder, Sink, TraceEvent, bounded, events_of
-from mcp_ref.revisions import find_revision
-from mcp_ref.server.server import Server
-from mcp_ref.tasks.handle import TaskHandle
-from mcp_ref.wire.messages import JsonObject
 
 _CONNECT_TIMEOUT: Final = 10.0
 _LOOK_INTERVAL: Final = 5.0  # without a change for so long, a session is asked whether it is still there
@@ -359,15 +363,13 @@ def _authorization(args: argparse.Namespace) -> Any:
         return token
     if not (args.login or args.login_store):
         return None
-    from mcp_ref.pages.basic.authorization.client import OAuth, open_browser
-    from mcp_ref.pages.basic.authorization.token_store import FileStore
+    import webbrowser
+
+    from mcp_ref import FileStore, OAuth
 
     def visit(url: str) -> None:
         render.note(f"to log in, visit {url}")
-        try:
-            open_browser(url)
-        except AuthorizationError:
-            return
+        webbrowser.open(url)
 
     try:
         return OAuth("mcp-ref", visit=visit, store=FileStore(args.login_store) if args.login_store else None)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from mcp_ref.kit.process.private_files import open_plain, read_private, replace_private
+from mcp_ref.facts import open_plain, read_private, replace
 from mcp_ref.lab.cli import render
 from mcp_ref.lab.cli.commands import Exit, UsageError
 from mcp_ref.lab.judge.draw import steps
@@ -119,7 +120,7 @@ def _is_row(row: Any) -> bool:
 
 def _keep(progress: dict[str, Any]) -> None:
     try:
-        replace_private(Path(PROGRESS).absolute(), {number: done for number, done in progress.items() if done})
+        replace(Path(PROGRESS).absolute(), [json.dumps({number: done for number, done in progress.items() if done})])
     except OSError as problem:
         raise UsageError(f"{PROGRESS} cannot be written: {problem}") from None
 

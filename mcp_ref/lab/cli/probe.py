@@ -17,17 +17,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from mcp_ref.errors import TransportClosed
-from mcp_ref.kit.process.standard_streams import escaped
+from mcp_ref import REVISIONS, STATELESS_REVISIONS, TransportClosed
+from mcp_ref.facts import checked_url, escaped
 from mcp_ref.lab.cli import render
 from mcp_ref.lab.cli.commands import Exit, UsageError, headers_of
 from mcp_ref.lab.testing.probe import Case, Probe, cases, judge
 from mcp_ref.lab.testing.probe_client import ProbeClient
 from mcp_ref.lab.testing.raw_talk import Options
 from mcp_ref.lab.testing.reports import Row, Verdict, report
-from mcp_ref.pages.basic.transports.streamable_http.client import checked_url
 from mcp_ref.recording.record import Recorder, TraceEvent
-from mcp_ref.revisions import LATEST_STATELESS, REVISIONS
 
 
 def run(args: argparse.Namespace) -> Exit:
@@ -105,7 +103,7 @@ def _of_each(probe: Any, args: argparse.Namespace) -> Iterator[Row]:
     except TransportClosed:
         if not args.client:
             # A guarded server: whether it says so rightly can be seen without a token.
-            yield from (row for row in probe.run(LATEST_STATELESS.name, guarded=True) if row.verdict != "skip")
+            yield from (row for row in probe.run(STATELESS_REVISIONS[-1].name, guarded=True) if row.verdict != "skip")
         raise
     for each in spoken:
         yield from probe.run(each)

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from mcp_ref.kit.process.standard_streams import escaped
-from mcp_ref.wire.content import data_of
+from mcp_ref import data_of
+from mcp_ref.facts import escaped
 
 Anyone = Mapping[str, Any]
 _KEPT: Final = "\n\t"

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import argparse
 
-from mcp_ref.errors import TransportClosed
-from mcp_ref.kit.process.running import end_by_sigterm
-from mcp_ref.kit.process.standard_streams import escaped
+from mcp_ref import TransportClosed
+from mcp_ref.facts import StdioServerTransport, checked_url, end_by_sigterm, escaped
 from mcp_ref.lab.cli import render
 from mcp_ref.lab.cli.commands import Exit, UsageError
-from mcp_ref.pages.basic.transports.stdio import StdioServerTransport
-from mcp_ref.pages.basic.transports.streamable_http.client import checked_url
 
 
 def run(args: argparse.Namespace) -> Exit:

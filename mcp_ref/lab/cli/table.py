@@ -15,9 +15,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from mcp_ref import __version__
+from mcp_ref import REVISIONS, __version__
 from mcp_ref.lab.cli import commands
-from mcp_ref.revisions import REVISIONS
 
 # -- kinds of values: argparse says "invalid seconds value" where this is not a number, hence the names
 

@@ -22,7 +22,8 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
-from mcp_ref.errors import Refusal, RemoteProtocolError
+from mcp_ref import REVISIONS, STATELESS_REVISIONS, JsonObject, Refusal, RemoteProtocolError, Revision
+from mcp_ref.facts import METHODS, declares, is_stateless, messages
 from mcp_ref.lab.judge import learning
 from mcp_ref.lab.judge.rulebook import Finding, Place, Rulebook
 from mcp_ref.lab.judge.rules import session
@@ -39,20 +40,15 @@ from mcp_ref.lab.judge.rules.seen import (
     key,
     recorded_by,
 )
-from mcp_ref.pages.basic.versioning import (
+from mcp_ref.lab.words import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     LOG_LEVEL,
     PROTOCOL_VERSION,
     SERVER_INFO,
     SUBSCRIPTION_ID,
-    is_stateless,
 )
-from mcp_ref.pages.table import METHODS
 from mcp_ref.recording.record import TraceEvent
-from mcp_ref.revisions import LATEST_STATELESS, REVISIONS, STATELESS_REVISIONS, Revision
-from mcp_ref.wire.messages import JsonObject, encode, kind_of
-from mcp_ref.wire.negotiated import declares
 
 _SSE: Final = REVISIONS["2024-11-05"]
 _MAX_TEXT: Final = 200  # lines that may be one message with line breaks in it
@@ -265,7 +261,7 @@ class Checker:
             exchange.last_event = str(facts["eventId"])
             link.event_ids[exchange.last_event] = exchange.number, event.message
         if "id" in as_object(event.message):
-            link.delivered[encode(as_object(event.message))] = exchange.number
+            link.delivered[messages.encode(as_object(event.message))] = exchange.number
 
     def _take_status(self, link: Link, exchange: Exchange, event: TraceEvent, facts: JsonObject) -> None:
         """The head of a reply."""
@@ -468,13 +464,13 @@ _OWN_KEYS: Final = frozenset({
 
 def _stateless(*named: Any) -> Revision:
     """The newest stateless revision of those that are named, or of all."""
-    return next((each for each in reversed(STATELESS_REVISIONS) if each.name in named), LATEST_STATELESS)
+    return next((each for each in reversed(STATELESS_REVISIONS) if each.name in named), STATELESS_REVISIONS[-1])
 
 
 def _is_framed(message: JsonObject) -> bool:
     """Return whether a message has the frame that it must have: a quick look, for nearly all have."""
     try:
-        return kind_of(message) != "request" or not message["method"].startswith("notifications/")
+        return messages.kind_of(message) != "request" or not message["method"].startswith("notifications/")
     except (Refusal, RemoteProtocolError):
         return False
 

@@ -15,11 +15,11 @@ from collections.abc import Collection, Iterable, Iterator
 from html import escape
 from typing import Any, Final, NamedTuple
 
-from mcp_ref.kit.process.standard_streams import escaped
+from mcp_ref import JsonObject
+from mcp_ref.facts import escaped
 from mcp_ref.lab.judge.narrate import Narrator
 from mcp_ref.lab.judge.rules.seen import Said, as_object
 from mcp_ref.recording.record import TraceEvent, as_text
-from mcp_ref.wire.messages import JsonObject
 
 MAX_ARROWS: Final = 200
 """So many arrows GitHub draws of a Mermaid diagram."""

@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
+from mcp_ref import REVISIONS, JsonObject
 from mcp_ref.lab.judge.rules.seen import as_object
-from mcp_ref.revisions import REVISIONS
-from mcp_ref.wire.messages import JsonObject
 
 _LONGEST: Final = 60  # characters of a text in a sentence
 _Sentences = tuple[str | tuple[str, ...], ...]

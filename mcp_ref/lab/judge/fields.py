@@ -9,9 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
+from mcp_ref import REVISIONS, JsonObject
 from mcp_ref.lab.judge.compare import members_of
-from mcp_ref.revisions import REVISIONS
-from mcp_ref.wire.messages import JsonObject
 
 # fmt: off
 MEANINGS: Final[dict[str, str]] = {

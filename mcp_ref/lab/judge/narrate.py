@@ -18,11 +18,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TextIO
 
-from mcp_ref.kit.process.standard_streams import escaped
+from mcp_ref import REVISIONS, JsonObject, Method, Revision
+from mcp_ref.facts import METHODS as OF_PAGES
+from mcp_ref.facts import TASKS, escaped, messages
 from mcp_ref.lab.judge import explain
 from mcp_ref.lab.judge.explain import quoted
 from mcp_ref.lab.judge.rules.seen import OTHER, Latest, Requests, Role, Said, as_object, key, recorded_by
-from mcp_ref.pages.basic.versioning import (
+from mcp_ref.lab.words import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     LOG_LEVEL,
@@ -30,13 +32,7 @@ from mcp_ref.pages.basic.versioning import (
     SERVER_INFO,
     SUBSCRIPTION_ID,
 )
-from mcp_ref.pages.extensions.tasks import METHODS as OF_TASKS
-from mcp_ref.pages.extensions.tasks import NAME
-from mcp_ref.pages.table import METHODS as OF_PAGES
 from mcp_ref.recording.record import TraceEvent, as_text
-from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.wire.messages import JsonObject, is_id
-from mcp_ref.wire.methods import Method
 
 _MOVED: Final = {
     "basic/utilities/cancellation": "basic/patterns/cancellation",
@@ -56,7 +52,7 @@ _FALLS_BACK: Final = (
 )
 
 
-_OF_EXTENSIONS: Final = {row.name: row for row in OF_TASKS}
+_OF_EXTENSIONS: Final = {row.name: row for row in TASKS.rows}
 METHODS: Final = {**OF_PAGES, **_OF_EXTENSIONS, **OF_PAGES}
 """Every method that this package knows, those of the protocol first; of two with one name, the protocol's."""
 
@@ -268,7 +264,7 @@ class Talk(Requests):
             self.repeated.complete = True
             yield 'resultType "complete": this is the end of the request'
         elif kind == "task":
-            yield f'resultType "task", of the extension {NAME}: what the call comes to is fetched later'
+            yield f'resultType "task", of the extension {TASKS.name}: what the call comes to is fetched later'
         elif kind not in (None, "complete", "input_required"):
             yield f"resultType {quoted(kind)} is not one of the protocol's own"
 
@@ -317,7 +313,7 @@ class Talk(Requests):
 
 
 def _still_open(asked: Said | None) -> Said | None:
-    return asked if asked is not None and is_id(asked.id) and not asked.answered else None
+    return asked if asked is not None and messages.is_id(asked.id) and not asked.answered else None
 
 
 def _span(asked: Said | None) -> tuple[str, int] | None:

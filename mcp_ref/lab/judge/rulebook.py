@@ -17,8 +17,9 @@ from importlib import resources
 from itertools import pairwise, product
 from typing import Any, Final, NamedTuple
 
-from mcp_ref.errors import Refusal
-from mcp_ref.kit.typed.checking import SchemaMismatch, checker
+from mcp_ref import REVISIONS, JsonObject, Refusal, Revision
+from mcp_ref.facts import KINDS, METHODS, InputRequiredResult, SchemaMismatch, checker
+from mcp_ref.facts import messages as wire_messages
 from mcp_ref.lab.judge.explain import quoted
 from mcp_ref.lab.judge.rules import authorization, features, hints, http, messages, session, skills, stateless, tasks
 from mcp_ref.lab.judge.rules.seen import (
@@ -34,17 +35,13 @@ from mcp_ref.lab.judge.rules.seen import (
     Said,
     Verdict,
 )
-from mcp_ref.pages.basic.mrtr import KINDS, InputRequiredResult
-from mcp_ref.pages.basic.tasks import CreateTaskResult
-from mcp_ref.pages.table import METHODS
 from mcp_ref.recording.record import TraceEvent, as_text
 from mcp_ref.recording.redact import redact_http
-from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.wire.messages import JsonObject, decode
 
 # Each declares its rules when it is imported.
 _FILES: Final = (messages, session, features, tasks, skills, stateless, http, authorization, hints)
 _OF_MESSAGES: Final = ("request", "notification", "result", "error", "rejection")
+_TASK: Final = METHODS["tools/call"].as_task
 _METHODS: Final = METHODS.keys() | {method for declared in RULES.values() for method in declared.methods}
 
 
@@ -94,7 +91,7 @@ def _cut(value: Any) -> str:
 def _why_text(message: Any) -> str:
     """Why what came is recorded as text."""
     try:
-        decode(message if isinstance(message, str) else "null")
+        wire_messages.decode(message if isinstance(message, str) else "null")
     except Refusal as problem:
         return "a byte order mark (BOM) stands before it" if message.startswith("\ufeff") else problem.message
     return ""
@@ -298,7 +295,7 @@ def _schema_rule(kind: Kind, method: str, revision: str) -> Declared | None:
             elif method == "tasks/result" and came is not None and came.result is not None:
                 checker(came.result, spoken, judged)(said.result, "result")
             elif _makes_a_task(said):
-                checker(CreateTaskResult, spoken, judged)(said.result, "result")
+                checker(_TASK, spoken, judged)(said.result, "result")
             elif fits is not None:
                 # Params that are left out are as good as empty ones: what must be there is missing in either.
                 fits(said.body, "params" if said.method else "result")
@@ -316,6 +313,6 @@ def _makes_a_task(said: Said) -> bool:
 def _sentence_of_the_schema(said: Said) -> Sentence:
     row = METHODS[said.about]
     other = InputRequiredResult if said.result.get("resultType") == "input_required" else row.result
-    wire = row.params if said.method else CreateTaskResult if _makes_a_task(said) else other
+    wire = row.params if said.method else _TASK if _makes_a_task(said) else other
     ids = (f"{said.revision}/schema#{getattr(wire, '__name__', said.about)}",)
     return Sentence("MUST", ids, f"{said.about} has the type that the schema of the revision gives it.")

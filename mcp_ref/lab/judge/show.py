@@ -16,13 +16,13 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 from typing import Any, Final
 
+from mcp_ref import JsonObject
 from mcp_ref.lab.judge.draw import Step, brackets, steps
 from mcp_ref.lab.judge.fields import MEANINGS, members
 from mcp_ref.lab.judge.narrate import Narrator
 from mcp_ref.lab.judge.rulebook import Finding, sentences
 from mcp_ref.lab.judge.rules.seen import as_object
 from mcp_ref.recording.record import TOO_DEEP, TraceEvent, as_text
-from mcp_ref.wire.messages import JsonObject
 
 _MAX_TEXT: Final = 100_000  # characters of one message, one string or one line that are shown
 

@@ -19,11 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from mcp_ref.client.client import Client
-from mcp_ref.errors import ErrorResponse, MethodNotFound
-from mcp_ref.kit.process.private_files import replace
-from mcp_ref.kit.typed.json_schema import SchemaRefused, prepare
-from mcp_ref.wire.messages import JsonObject
+from mcp_ref import Client, ErrorResponse, JsonObject, MethodNotFound
+from mcp_ref.facts import SchemaRefused, prepare, replace
 
 VERSION: Final = 1
 Effect = Literal["breaking", "look", "harmless"]

@@ -19,19 +19,16 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from itertools import groupby, product
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
-from mcp_ref.errors import McpError, TransportClosed
+from mcp_ref import REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS, JsonObject, McpError, TransportClosed
+from mcp_ref.facts import guarded_fetch
 from mcp_ref.lab.judge.check import Checker
 from mcp_ref.lab.judge.rulebook import Finding, sentences
+from mcp_ref.lab.judge.rules.seen import Role
 from mcp_ref.lab.testing.cases import FUNCTIONS, LISTS
 from mcp_ref.lab.testing.raw_talk import Gone, NotApplicable, Options, Silent, Talk, Unmet, expect, fits, shown
 from mcp_ref.lab.testing.reports import Row, Verdict, row_of
-from mcp_ref.pages.basic.transports.streamable_http.headers import LOOPBACK
 from mcp_ref.recording.record import Recorder, TraceEvent
-from mcp_ref.revisions import LATEST_SESSION, LATEST_STATELESS, REVISIONS, SESSION_REVISIONS
-from mcp_ref.wire.messages import JsonObject
-from mcp_ref.wire.negotiated import Role
 
 
 class Case(NamedTuple):
@@ -143,7 +140,7 @@ class Probe:
         Raises: TransportClosed: none, and why.
         """
         why = ""
-        for revision in wanted or (LATEST_STATELESS.name, LATEST_SESSION.name):
+        for revision in wanted or (STATELESS_REVISIONS[-1].name, SESSION_REVISIONS[-1].name):
             try:
                 self.open(revision)
                 self.spoken.append(revision)
@@ -242,7 +239,7 @@ class Probe:
 
     def _check(self, needs: Sequence[str], talk: Talk) -> None:
         """Raises: NotApplicable: a need is not met."""
-        here = not isinstance(self.target, str) or urlsplit(self.target).hostname in LOOPBACK
+        here = not isinstance(self.target, str) or guarded_fetch.is_loopback(self.target)
         met = self.options._asdict() | {"heavy": here or self.options.heavy, "local": here}
         met |= {"sessions": talk.over == "http" and talk.link.session, "stateless alone": self._alone}
         for need in needs:

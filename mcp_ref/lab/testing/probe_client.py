@@ -28,22 +28,24 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final
 
-from mcp_ref.errors import RequestTimeout, TransportClosed
-from mcp_ref.kit.http.http_exchange import HttpLimits, HttpReply, HttpRequest
-from mcp_ref.kit.http.http_server import HttpServer
-from mcp_ref.kit.process.pipes import LineSplitter
-from mcp_ref.kit.process.running import end_marked, marked
-from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref import (
+    REVISIONS,
+    SESSION_REVISIONS,
+    STATELESS_REVISIONS,
+    HttpLimits,
+    HttpRequest,
+    JsonObject,
+    RequestTimeout,
+    TransportClosed,
+)
+from mcp_ref.facts import Deadline, HttpReply, HttpServer, LineSplitter, http_status, sse
 from mcp_ref.lab.testing.cases_client import FUNCTIONS, Outcome
+from mcp_ref.lab.testing.marks import end_marked, marked
 from mcp_ref.lab.testing.probe import Case, Mark, cases, row_of_case
 from mcp_ref.lab.testing.raw_talk import NotApplicable, expect, fits, shown
 from mcp_ref.lab.testing.reports import Row
-from mcp_ref.pages.basic.transports.sse import CONTENT_TYPE, encode_event
-from mcp_ref.pages.basic.transports.streamable_http.headers import http_status
-from mcp_ref.pages.basic.versioning import SERVER_INFO
+from mcp_ref.lab.words import SERVER_INFO
 from mcp_ref.recording.record import Recorder, Tap
-from mcp_ref.revisions import LATEST_SESSION, LATEST_STATELESS, REVISIONS, SESSION_REVISIONS
-from mcp_ref.wire.messages import JsonObject
 
 _BRIDGE: Final = str(Path(__file__).with_name("bridge.py"))
 _POLITE_TIMEOUT: Final = 2.0  # seconds in which a client may answer a request before its own is answered
@@ -215,7 +217,7 @@ class ProbeClient:
         Raises: TransportClosed: none, and why.
         """
         why = "it never got so far as to ask something"
-        left = [*(wanted or (LATEST_STATELESS.name, LATEST_SESSION.name))]
+        left = [*(wanted or (STATELESS_REVISIONS[-1].name, SESSION_REVISIONS[-1].name))]
         for revision in left:
             try:
                 outcome = self._plain[revision] = self.play(revision, ())
@@ -514,11 +516,11 @@ class _OverHttp:
                 self._stream(reply, own, answers, b": a comment\r\r" if streamed else b"")
 
     def _stream(self, reply: HttpReply, own: dict[str, str], texts: Sequence[bytes], first: bytes = b"") -> None:
-        reply.open({"Content-Type": CONTENT_TYPE, "Cache-Control": "no-cache", "X-Accel-Buffering": "no", **own})
+        reply.open({"Content-Type": sse.CONTENT_TYPE, "Cache-Control": "no-cache", "X-Accel-Buffering": "no", **own})
         if first:
             reply.write(first)
         for text in self._far.in_turn(texts):
-            reply.write(encode_event(text.decode()))
+            reply.write(sse.encode_event(text.decode()))
         reply.end()
 
     def _refusal(self, method: Any) -> JsonObject | None:

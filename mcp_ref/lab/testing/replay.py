@@ -31,14 +31,10 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final
 
-from mcp_ref.errors import InvalidRequest, McpError, Refusal
-from mcp_ref.kit.threads.deadline import Deadline
-from mcp_ref.pages.basic.versioning import LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID
+from mcp_ref import REVISIONS, InvalidRequest, JsonObject, McpError, Refusal, Transport
+from mcp_ref.facts import Deadline, messages
+from mcp_ref.lab.words import LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from mcp_ref.recording.record import TraceEvent, read_trace
-from mcp_ref.revisions import REVISIONS
-from mcp_ref.wire import messages
-from mcp_ref.wire.messages import JsonObject, is_id
-from mcp_ref.wire.transport import Transport
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +122,7 @@ def is_message(value: Any) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("method", ""), str):
         return False
     # An error may be about what had no id that could be read.
-    return is_id(value.get("id", 0)) or (value["id"] is None and "error" in value and "method" not in value)
+    return messages.is_id(value.get("id", 0)) or (value["id"] is None and "error" in value and "method" not in value)
 
 
 def meta_of(message: JsonObject) -> JsonObject:

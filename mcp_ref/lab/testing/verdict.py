@@ -17,21 +17,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from mcp_ref.client.client import known_target
-from mcp_ref.client.targets import Command, Url, shown_target
-from mcp_ref.kit.process.private_files import replace
-from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref import Client, Command, JsonObject, Server, Url, UserRejected, decline, reply
+from mcp_ref.facts import Deadline, replace, shown_target
 from mcp_ref.lab.judge.check import Checker
 from mcp_ref.lab.judge.narrate import Narrator, narrate
 from mcp_ref.lab.judge.rulebook import Finding
 from mcp_ref.lab.testing.authorization_server import AuthorizationServer
 from mcp_ref.lab.testing.replay import Replay
 from mcp_ref.lab.testing.replay_http import ReplayService
-from mcp_ref.pages.client.elicitation import decline
-from mcp_ref.pages.client.sampling import UserRejected, reply
 from mcp_ref.recording.record import Recorder, TraceEvent, to_row, without_secrets
-from mcp_ref.server.server import Server
-from mcp_ref.wire.messages import JsonObject
 
 GRACE: Final = 5.0
 """Seconds in which threads end after the last client was closed, and in which the recorder hands over what it has."""
@@ -220,7 +214,7 @@ class Login:
         self.revoke, self.expire = server.revoke, server.expire
 
     def __call__(self, **options: Any) -> Any:
-        from mcp_ref.pages.basic.authorization.client import OAuth
+        from mcp_ref import OAuth
 
         return OAuth("pytest", visit=self.server.sign_in(self.user), **options)
 
@@ -267,7 +261,7 @@ def reached(target: Any, over: str | None, stack: ExitStack, *, strict: bool) ->
         # It imports what the tests would import.
         path = {"PYTHONPATH": os.pathsep.join([str(root), *filter(None, sys.path)])}
         return Command([sys.executable, "-c", program], env=path, cwd=root, inherit=True)
-    known = known_target(target)
+    known = Client(target).target
     fits = over == "http" if isinstance(known, Url) else over == "stdio" and isinstance(known, Command)
     if fits or (not strict and not isinstance(target, Server)):
         return target
@@ -277,4 +271,4 @@ def reached(target: Any, over: str | None, stack: ExitStack, *, strict: bool) ->
 
 def shown_of(target: Any) -> str:
     """A target in a sentence."""
-    return shown_target(known_target(target))
+    return shown_target(Client(target).target)

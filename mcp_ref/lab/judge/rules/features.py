@@ -15,8 +15,18 @@ from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
-from mcp_ref.kit.threads.bounded_dict import once
-from mcp_ref.kit.typed.json_schema import SchemaRefused, Validator, prepare
+from mcp_ref import JsonObject
+from mcp_ref.facts import (
+    SchemaRefused,
+    content_problem,
+    message_problem,
+    messages,
+    modes_of,
+    once,
+    parameters,
+    prepare,
+    schema_problem,
+)
 from mcp_ref.lab.judge.rules import session
 from mcp_ref.lab.judge.rules.seen import (  # fmt: skip
     MEANING,
@@ -34,11 +44,7 @@ from mcp_ref.lab.judge.rules.seen import (  # fmt: skip
     rule_of_each,
     shown,
 )
-from mcp_ref.pages.basic.transports.streamable_http.headers import parameters
-from mcp_ref.pages.basic.versioning import LOG_LEVEL
-from mcp_ref.pages.client.elicitation import content_problem, modes_of, schema_problem
-from mcp_ref.pages.client.sampling import message_problem
-from mcp_ref.wire.messages import JsonObject, encode
+from mcp_ref.lab.words import LOG_LEVEL
 
 # -- JSON Schema --------------------------------------------------------------------------------------------------
 
@@ -63,7 +69,7 @@ def _schema_problem(text: bytes) -> str | None:
 
 
 @once
-def _validator(schema: JsonObject) -> Validator | None:
+def _validator(schema: JsonObject) -> Any:
     try:
         return prepare(schema, what="a schema")
     except SchemaRefused:
@@ -105,7 +111,7 @@ def tools_have_an_input_schema(tool: JsonObject) -> str | None:
 @of_each_tool(stage=SHAPE)
 def schemas_are_valid(tool: JsonObject) -> str | None:
     for name in ("inputSchema", "outputSchema"):
-        if isinstance(tool.get(name), dict) and (problem := _schema_problem(encode(tool[name]))):
+        if isinstance(tool.get(name), dict) and (problem := _schema_problem(messages.encode(tool[name]))):
             return f"a valid {name} of {tool.get('name')!r}; {problem}"
     return None
 

@@ -9,13 +9,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mcp_ref.errors import STATELESS_ERRORS
+from mcp_ref import REVISIONS, STATELESS_REVISIONS, JsonObject
+from mcp_ref.facts import METHODS, is_meta_key
 from mcp_ref.lab.judge.rules.seen import ORDER, SHAPE, Link, Role, Said, Verdict, as_list, as_object, rule
-from mcp_ref.pages.basic.meta import is_meta_key
-from mcp_ref.pages.basic.versioning import CLIENT_CAPABILITIES, PROTOCOL_VERSION
-from mcp_ref.pages.table import METHODS
-from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS
-from mcp_ref.wire.messages import JsonObject
+from mcp_ref.lab.words import CLIENT_CAPABILITIES, PROTOCOL_VERSION, STATELESS_ERRORS
 
 # -- initialize ---------------------------------------------------------------------------------------------------
 
