@@ -242,10 +242,10 @@ class Report:
         elif self._args.format != "text":
             self._out.write(self._document())
         else:
-            for (_, rule, who, _), (count, *places) in self._equal.items():
-                if count > 1:
-                    where = escaped(", ".join([*places, "..."][:count]))
-                    self._out.write(f"{count} times: {rule}, {who}: at {where}\n")
+            self._out.writelines(
+                f"{count} times: {rule}, {who}: at {escaped(', '.join([*places, '...'][:count]))}\n"
+                for (_, rule, who, _), (count, *places) in self._equal.items() if count > 1
+            )  # fmt: skip
             what = f"{self.found} finding{'s' * (self.found != 1)} in {self.events} events"
             what += f" of {len(self._args.files)} traces" if self._several else ""
             self._out.write(f"{what}; {len(asked)} rules were checked\n")

@@ -73,13 +73,14 @@ class Form:
             if not text:
                 return None
             value: Any = text
-            if field.get("type") == "array":
-                value = [part.strip() for part in text.split(",")]
-            elif field.get("type") == "boolean":
-                value = _WORDS.get(text.lower(), text)
-            elif field.get("type") in ("integer", "number"):
-                with suppress(ValueError):
-                    value = json.loads(text)
+            match field.get("type"):
+                case "array":
+                    value = [part.strip() for part in text.split(",")]
+                case "boolean":
+                    value = _WORDS.get(text.lower(), text)
+                case "integer" | "number":
+                    with suppress(ValueError):
+                        value = json.loads(text)
             problem = content_problem({"properties": {name: field}}, {name: value})
             if problem is None or not self._asking:
                 return value

@@ -154,15 +154,16 @@ def contents(rows: Iterable[Anyone]) -> Iterator[str | bytes]:
 
 def _blocks(blocks: Iterable[Anyone]) -> Iterator[str]:
     for block in blocks:
-        kind, inner = block["type"], block.get("resource", {})
-        if kind == "text":
-            yield str(block["text"])
-        elif kind == "resource":
-            yield str(inner["text"]) if "text" in inner else f"[resource {inner['uri']}]"
-        elif kind == "resource_link":
-            yield f"[link {block['uri']}: {block['name']}]"
-        else:
-            yield f"[{kind} {block.get('mimeType', '')}, {len(str(block.get('data', ''))) * 3 // 4} bytes]"
+        match block["type"]:
+            case "text":
+                yield str(block["text"])
+            case "resource":
+                inner = block.get("resource", {})
+                yield str(inner["text"]) if "text" in inner else f"[resource {inner['uri']}]"
+            case "resource_link":
+                yield f"[link {block['uri']}: {block['name']}]"
+            case kind:
+                yield f"[{kind} {block.get('mimeType', '')}, {len(str(block.get('data', ''))) * 3 // 4} bytes]"
 
 
 def alike(word: str, known: Iterable[str]) -> str:

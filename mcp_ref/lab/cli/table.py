@@ -353,11 +353,11 @@ def parser() -> argparse.ArgumentParser:
         if row.server:
             added.usage = f"{words} {_SERVER}"
             added.epilog = f"{epilog}\nor with a URL after --, or without -- and with --config FILE"
-        elif row.name == "diff":
-            # What comes right after --traffic is its file.
-            added.usage = words.removesuffix("OLD NEW").rstrip().replace("diff", "diff OLD NEW", 1)
-        elif row.name == "check":
-            added.usage = f"{words}\n       mcp-ref check [options] {_SERVER}"
-        elif row.name == "replay":
-            added.usage = f"{words}\n       mcp-ref replay [options] TRACE --against {_SERVER}, or a URL"
+        else:
+            added.usage = {
+                # What comes right after --traffic is its file.
+                "diff": words.removesuffix("OLD NEW").rstrip().replace("diff", "diff OLD NEW", 1),
+                "check": f"{words}\n       mcp-ref check [options] {_SERVER}",
+                "replay": f"{words}\n       mcp-ref replay [options] TRACE --against {_SERVER}, or a URL",
+            }.get(row.name)
     return top

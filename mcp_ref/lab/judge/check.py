@@ -294,22 +294,24 @@ class Checker:
 
     def _take(self, link: Link, sender: Role, event: TraceEvent, exchange: Exchange | None) -> None:
         """A message, a batch, text that is neither, or nothing."""
-        message = event.message
-        if isinstance(message, dict):
-            self._take_message(link, sender, message, event, exchange)
-        elif isinstance(message, list):
-            # What answers a batch that was found may be one, too.
-            if (sender == "client" or not link.unread) and self._judge_batch(link, sender, event, exchange):
-                link.unread += len(message) if sender == "client" else 0
+        match event.message:
+            case None:
                 return
-            for each in message:
-                self._take_message(link, sender, each, event, exchange)
-        elif message is not None:
-            # The body of a refusal may be any text.
-            is_json = exchange is not None and "json" in exchange.answers.get("content-type", "")
-            succeeds = exchange is not None and (exchange.status or 0) < 300
-            if sender == "client" or exchange is None or exchange.streams or (is_json and succeeds):
-                self._take_text(link, sender, event)
+            case dict() as message:
+                self._take_message(link, sender, message, event, exchange)
+            case list() as batch:
+                # What answers a batch that was found may be one, too.
+                if (sender == "client" or not link.unread) and self._judge_batch(link, sender, event, exchange):
+                    link.unread += len(batch) if sender == "client" else 0
+                    return
+                for each in batch:
+                    self._take_message(link, sender, each, event, exchange)
+            case _:
+                # The body of a refusal may be any text.
+                is_json = exchange is not None and "json" in exchange.answers.get("content-type", "")
+                succeeds = exchange is not None and (exchange.status or 0) < 300
+                if sender == "client" or exchange is None or exchange.streams or (is_json and succeeds):
+                    self._take_text(link, sender, event)
 
     def _judge_batch(self, link: Link, sender: Role, event: TraceEvent, exchange: Exchange | None) -> set[str]:
         revision = self._spoken(link, exchange)

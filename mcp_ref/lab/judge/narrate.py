@@ -166,28 +166,29 @@ class Talk(Requests):
 
     def _refers(self, said: Said) -> Iterator[str]:
         """Yield what a notification is about, as far as that was seen."""
-        method, params, of_server = said.method, said.params, said.sender == "server"
+        params, of_server = said.params, said.sender == "server"
         because = f", because {quoted(params['reason'])}" if "reason" in params else ""
-        if method == "notifications/progress":
-            whose, token = _still_open(self.progressing(said)), quoted(params.get("progressToken"))
-            name = _name(whose) if whose else f"token {token}, which belongs to no open request,"
-            total = f" of {quoted(params['total'])}" if "total" in params else ""
-            more = f", {quoted(params['message'])}" if "message" in params else ""
-            where = f"is at {quoted(params.get('progress'))}{total}{more}"
-            yield f"{name} {where}"
-        elif method == "notifications/cancelled":
-            own, listening = _still_open(self.cancelling(said)), self._listening(params.get("requestId"))
-            if of_server and listening is not None:
-                yield f"ends the subscription that {_name(listening)} opened{because}; its result follows"
-            elif of_server and SUBSCRIPTION_ID in said.meta:
-                yield f"ends the subscription {quoted(params.get('requestId'))}, whose result has said so{because}"
-            elif own is None:
-                yield f"gives up {quoted(params.get('requestId'))}, which is not an open request of that side{because}"
-            else:
-                own.cancelled = True
-                yield f"gives up {_name(own)}{because}"
-        elif SUBSCRIPTION_ID in said.meta:
-            yield from self._tagged(method, params, said.meta[SUBSCRIPTION_ID])
+        match said.method:
+            case "notifications/progress":
+                whose, token = _still_open(self.progressing(said)), quoted(params.get("progressToken"))
+                name = _name(whose) if whose else f"token {token}, which belongs to no open request,"
+                total = f" of {quoted(params['total'])}" if "total" in params else ""
+                more = f", {quoted(params['message'])}" if "message" in params else ""
+                yield f"{name} is at {quoted(params.get('progress'))}{total}{more}"
+            case "notifications/cancelled":
+                own, listening = _still_open(self.cancelling(said)), self._listening(params.get("requestId"))
+                named = quoted(params.get("requestId"))
+                if of_server and listening is not None:
+                    yield f"ends the subscription that {_name(listening)} opened{because}; its result follows"
+                elif of_server and SUBSCRIPTION_ID in said.meta:
+                    yield f"ends the subscription {named}, whose result has said so{because}"
+                elif own is None:
+                    yield f"gives up {named}, which is not an open request of that side{because}"
+                else:
+                    own.cancelled = True
+                    yield f"gives up {_name(own)}{because}"
+            case method if SUBSCRIPTION_ID in said.meta:
+                yield from self._tagged(method, params, said.meta[SUBSCRIPTION_ID])
 
     def _listening(self, name: Any) -> Said | None:
         """The request that opened a subscription, if that is open."""

@@ -279,7 +279,6 @@ def _schema_rule(kind: Kind, method: str, revision: str) -> Declared | None:
     if not judged or row is None or spoken is None or not row.exists_in(spoken):
         return None
     wire = row.result if kind == "result" else InputRequiredResult if kind == "asking" else row.params
-    fits = None if wire is None else checker(wire, spoken, judged)
 
     def schema(link: Link, said: Said) -> Verdict:
         other = kind == "result" and said.result.get("resultType") in ("input_required", "task")
@@ -287,18 +286,18 @@ def _schema_rule(kind: Kind, method: str, revision: str) -> Declared | None:
             return None
         task = link.tasks.get(str(said.request.params.get("taskId"))) if said.request is not None else None
         came = METHODS.get(task.request.method) if task is not None and task.request is not None else None
+        # Params that are left out are as good as empty ones: what must be there is missing in either.
+        typed = [] if wire is None else [(wire, said.body, "params" if said.method else "result")]
+        if kind == "retry":
+            typed = [(question.result, answer, "params.inputResponses") for asks, question in KINDS.items()
+                     for _, answer in stateless.answers(link, said, asks)]  # fmt: skip
+        elif method == "tasks/result" and came is not None and came.result is not None:
+            typed = [(came.result, said.result, "result")]
+        elif _makes_a_task(said):
+            typed = [(_TASK, said.result, "result")]
         try:
-            if kind == "retry":
-                for asks, question in KINDS.items():
-                    for _, answer in stateless.answers(link, said, asks):
-                        checker(question.result, spoken, judged)(answer, "params.inputResponses")
-            elif method == "tasks/result" and came is not None and came.result is not None:
-                checker(came.result, spoken, judged)(said.result, "result")
-            elif _makes_a_task(said):
-                checker(_TASK, spoken, judged)(said.result, "result")
-            elif fits is not None:
-                # Params that are left out are as good as empty ones: what must be there is missing in either.
-                fits(said.body, "params" if said.method else "result")
+            for each, value, where in typed:
+                checker(each, spoken, judged)(value, where)
         except SchemaMismatch as problem:
             return str(problem)
         return None

@@ -370,27 +370,28 @@ def declares(capabilities: JsonObject, name: str) -> bool:
 def _take(step: JsonObject, talk: Talk) -> None:
     """Take one step of a case, see `Probe.play`. Raises: Unmet."""
     headers = step.get("headers") or {}
-    if "ask" in step:
-        more = {name: step.get(name) for name in ("id", "meta", "beside")}
-        answer = talk.ask(step["ask"], step.get("params"), **more, headers=headers)
-        expect(fits(answer, step["answer"]), f"{step['ask']} is answered with {shown(answer)}")
-    elif "send" in step:
-        message = step["send"]
-        if isinstance(message, dict) and {"id", "method"} <= message.keys() and message["method"] != "initialize":
-            message |= talk.request(message["method"], message.get("params", {}), message["id"])
-        talk.send(message, headers)
-    elif "raw" in step or "bytes" in step:
-        talk.send(step["raw"].encode() if "raw" in step else step["bytes"].encode("latin-1"), headers)
-    elif "answer" in step:
-        pattern = step["answer"]
-        answer = talk.wait({"id": pattern["id"]} if "id" in pattern else [{"result": "*"}, {"error": "*"}])
-        expect(fits(answer, pattern), f"it answers with {shown(answer)}")
-    elif "opened" in step:
-        expect(fits(talk.opening, step["opened"]), f"it begins with {shown(talk.opening)}")
-    elif "http" in step:
-        talk.link.write(None, headers, step["http"], step.get("events", 0))
-    elif "type" in step:
-        kind = talk.link.headers.get("content-type", "").partition(";")[0].strip().lower()
-        expect(kind in step["type"], f"Content-Type: {kind!r}")
-    elif talk.over == "http":
-        expect(talk.link.status in step["status"], f"HTTP {talk.link.status}")
+    match step:
+        case {"ask": method, "answer": pattern}:
+            more = {name: step.get(name) for name in ("id", "meta", "beside")}
+            answer = talk.ask(method, step.get("params"), **more, headers=headers)
+            expect(fits(answer, pattern), f"{method} is answered with {shown(answer)}")
+        case {"send": message}:
+            if isinstance(message, dict) and {"id", "method"} <= message.keys() and message["method"] != "initialize":
+                message |= talk.request(message["method"], message.get("params", {}), message["id"])
+            talk.send(message, headers)
+        case {"raw": text}:
+            talk.send(text.encode(), headers)
+        case {"bytes": text}:
+            talk.send(text.encode("latin-1"), headers)
+        case {"answer": pattern}:
+            answer = talk.wait({"id": pattern["id"]} if "id" in pattern else [{"result": "*"}, {"error": "*"}])
+            expect(fits(answer, pattern), f"it answers with {shown(answer)}")
+        case {"opened": pattern}:
+            expect(fits(talk.opening, pattern), f"it begins with {shown(talk.opening)}")
+        case {"http": method}:
+            talk.link.write(None, headers, method, step.get("events", 0))
+        case {"type": kinds}:
+            kind = talk.link.headers.get("content-type", "").partition(";")[0].strip().lower()
+            expect(kind in kinds, f"Content-Type: {kind!r}")
+        case _ if talk.over == "http":
+            expect(talk.link.status in step["status"], f"HTTP {talk.link.status}")

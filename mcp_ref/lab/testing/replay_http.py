@@ -63,16 +63,17 @@ class ReplayService:
             standing = self._standing.get(session or "")
             if session is not None and standing is None:
                 raise HttpRefusal(404, "no such session")
-            if request.method == "POST":
-                self._post(messages.decode(request.body), session, standing, request, reply)
-            elif request.method == "GET" and standing is not None:
-                self._write(standing, lambda: False, None, request, reply)
-            elif request.method == "DELETE" and standing is not None:
-                self._standing.pop(session or "", None)
-                standing.put(None)
-                reply.send(200, {})
-            else:
-                raise HttpRefusal(405, "Method not allowed", headers={"Allow": "POST"})
+            match request.method:
+                case "POST":
+                    self._post(messages.decode(request.body), session, standing, request, reply)
+                case "GET" if standing is not None:
+                    self._write(standing, lambda: False, None, request, reply)
+                case "DELETE" if standing is not None:
+                    self._standing.pop(session or "", None)
+                    standing.put(None)
+                    reply.send(200, {})
+                case _:
+                    raise HttpRefusal(405, "Method not allowed", headers={"Allow": "POST"})
 
     def _post(
         self, message: Any, session: str | None, standing: SimpleQueue[JsonObject | None] | None,

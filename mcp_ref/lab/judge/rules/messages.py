@@ -244,10 +244,10 @@ def meta_prefix_is_dotted(link: Link, said: Said) -> Verdict:
 def meta_labels_have_the_form(link: Link, said: Said) -> Verdict:
     for name in _meta(said):
         prefix, slash, rest = name.partition("/")
-        if slash and "/" not in rest and "" not in prefix.split("."):
-            for label in prefix.split("."):
-                if not _LABEL.fullmatch(label):
-                    return f"a label that begins with a letter, ends with a letter or digit, not {label!r}"
+        labels = prefix.split(".") if slash and "/" not in rest else []
+        wrong = [label for label in labels if not _LABEL.fullmatch(label)]
+        if wrong and "" not in labels:
+            return f"a label that begins with a letter, ends with a letter or digit, not {wrong[0]!r}"
     return None
 
 
