@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from enum import IntEnum
 from itertools import islice
@@ -306,6 +306,15 @@ def headers_of(given: list[str]) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in (text.partition(":") for text in given)}
 
 
+def url_of(target: Sequence[str]) -> str | None:
+    """Return the URL that the words after `--` are; None for a command. Raises: ValueError: it cannot be one."""
+    if not target[0].lower().startswith(("http://", "https://")):
+        return None
+    if len(target) > 1:
+        raise UsageError(f"nothing may follow the URL of a server, such as {target[1]!r}")
+    return checked_url(target[0])
+
+
 def _target(args: argparse.Namespace) -> Command | Url:
     """The server that the command line names."""
     # What belongs to one way of naming a server is refused with the others.
@@ -319,20 +328,17 @@ def _target(args: argparse.Namespace) -> Command | Url:
         raise UsageError("--server goes with --config FILE")
     if not args.target:
         raise UsageError("which server? End the line with -- and its URL, or the command that starts it")
-    first, *rest = args.target
-    if first.lower().startswith(("http://", "https://")):
-        if about_commands:
-            raise UsageError("--env and --inherit are for servers that a command starts")
-        if rest:
-            raise UsageError(f"nothing may follow the URL of a server, such as {rest[0]!r}")
-        try:
-            return Url(checked_url(first), checked_headers(headers_of(args.header)))
-        except ValueError as problem:
-            raise UsageError(str(problem)) from None
+    try:
+        if url := url_of(args.target):
+            if about_commands:
+                raise UsageError("--env and --inherit are for servers that a command starts")
+            return Url(url, checked_headers(headers_of(args.header)))
+    except ValueError as problem:
+        raise UsageError(str(problem)) from None
     if about_urls:
         raise UsageError("--header, --token-env and --login are for servers at a URL")
-    if "://" in first:
-        raise UsageError(f"the URL of a server must begin with http:// or https://, not {first!r}")
+    if "://" in args.target[0]:
+        raise UsageError(f"the URL of a server must begin with http:// or https://, not {args.target[0]!r}")
     env = dict(pair(text) for text in args.env if "=" in text)
     named = [text for text in args.env if "=" not in text]
     return Command(args.target, env, stderr=render.note, inherit=args.inherit or named)

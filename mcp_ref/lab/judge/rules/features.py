@@ -240,11 +240,10 @@ _MIME = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+\s*(;.*)?")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*")
 
 
-def _blocks(said: Said) -> list[JsonObject]:
-    return objects([message.get("content") for message in objects(said.result.get("messages"))])
-
-
-_of_each_block = partial(rule_of_each, "result", "prompts/get", within=_blocks, stage=SHAPE)
+_of_each_block = partial(
+    rule_of_each, "result", "prompts/get", stage=SHAPE,
+    within=lambda said: objects([message.get("content") for message in objects(said.result.get("messages"))]),
+)  # fmt: skip
 
 
 def _data(kind: str, block: JsonObject) -> str | None:
