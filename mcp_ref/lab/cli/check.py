@@ -294,7 +294,7 @@ def _covered(rows: list[JsonObject], revision: str) -> dict[str, int]:
 
 
 def _same(finding: JsonObject) -> tuple[Any, ...]:
-    """Return what equal findings have in common; numbers, such as ids, do not make another fault of it."""
+    """Return the key of equal findings; numbers, such as ids, do not make another fault of it."""
     expected = re.sub(r"\d+", "", finding["expected"])
     return expected, finding["rule"], finding["blame"] or "the checker", tuple(finding["ids"])
 

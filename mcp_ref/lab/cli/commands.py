@@ -362,7 +362,7 @@ def _configured(path: str, name: str | None) -> Command | Url:
 
 
 def _authorization(args: argparse.Namespace) -> Any:
-    """Return what `--token-env` and `--login` stand for."""
+    """Return the authorization that `--token-env` or `--login` asks for."""
     if args.token_env:
         if not (token := os.environ.get(args.token_env)):
             raise UsageError(f"--token-env: the environment has no {args.token_env}")

@@ -34,7 +34,7 @@ class Form:
         self._given, self._asking, self._read = given, asking, read
 
     def __call__(self, message: str, schema: JsonObject, ctx: Any) -> Any:
-        """Return what the user answers to the server that `ctx` names. Blocks until a line was read for each field."""
+        """Return the user's answer to the server that `ctx` names. Blocks until a line was read for each field."""
         # MUST: make clear which server asks (client/elicitation#user-interaction-model)
         render.note(f"{ctx.server_info.get('name', 'the server')} asks: {message}")
         required = schema.get("required", [])

@@ -153,7 +153,7 @@ class Terminal:
 
 
 def _read() -> bytes:
-    """Return what the terminal has; nothing: the input has ended."""
+    """Return the input of the terminal; nothing: it has ended."""
     try:
         return os.read(0, 65536)
     except OSError:

@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def _progress() -> dict[str, Any]:
-    """Return what was done here: for each number whether it is `solved`, and how many `hints` were given."""
+    """Return the progress in this folder: for each number whether it is `solved`, and how many `hints` were given."""
     try:
         found = read_private(Path(PROGRESS), _MAX_PROGRESS, open_plain)
     except (OSError, ValueError) as problem:
@@ -210,7 +210,7 @@ def _told(verdict: Any) -> Iterator[str]:
 
 
 def _drawn(verdict: Any) -> Iterator[str]:
-    """Return what happened at the end, as a sequence diagram."""
+    """Yield the end of the conversation as a sequence diagram."""
     # As one connection: how often the program was started is not what matters here.
     events = [event._replace(conn=1) for event in verdict.events]
     arrows = steps(events, wrong={verdict.at, *(finding.seq for finding in verdict.findings)})

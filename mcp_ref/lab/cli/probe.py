@@ -120,7 +120,7 @@ def _calls(path: str | None) -> list[Any]:
 
 
 def expected_of(path: str) -> dict[tuple[str, str], str]:
-    """Return what is known to fail: by case and revision the reason."""
+    """Return the expected failures: by case and revision the reason."""
     found = {}
     try:
         lines = Path(path).read_text("utf-8").splitlines()

@@ -57,7 +57,7 @@ def _wrapped(text: str, indent: str, further: str | None = None) -> Iterator[str
 
 
 def properties_of(schema: Anyone) -> Anyone:
-    """Return what a schema says of the members of an object; nothing where a server has written something else."""
+    """Return the schemas of an object's members; none where a server has written something else."""
     found = schema.get("properties")
     return found if isinstance(found, Mapping) else {}
 
@@ -167,7 +167,7 @@ def _blocks(blocks: Iterable[Anyone]) -> Iterator[str]:
 
 
 def alike(word: str, known: Iterable[str]) -> str:
-    """Return what an error about an unknown name adds: the known name that is most like it, if there is one."""
+    """Return the hint for an unknown name: the known name that is most like it, if there is one."""
     from difflib import get_close_matches
 
     return "".join(f"; did you mean {each}?" for each in get_close_matches(word, known, 1))

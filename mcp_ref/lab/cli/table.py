@@ -50,7 +50,7 @@ class Argument(NamedTuple):
 
 
 def word(name: str, help: str, **more: Any) -> Argument:
-    """Return what stands in its place without a name: `word("uri", ...)`."""
+    """Return a positional argument: `word("uri", ...)`."""
     return Argument((name,), {"help": help, **more})
 
 
@@ -327,7 +327,7 @@ _EPILOG: Final = "A server comes after --: the command that starts it, or its UR
 
 
 def _help() -> str:
-    """Return what `mcp-ref --help` lists: each command, and an example of it."""
+    """Return the text of `mcp-ref --help`: each command, and an example of it."""
     lines = ["The Model Context Protocol, to be seen and used."]
     for use, rows in GROUPS.items():
         lines += ["", f"{use}:"]
@@ -337,7 +337,7 @@ def _help() -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what parses the words before `--`; `run` of what it gives is the function that does the command."""
+    """Return the parser of the words before `--`; `run` of its result is the function of the command."""
     plain = argparse.RawDescriptionHelpFormatter
     usage = "mcp-ref [-h] [--version] COMMAND ..."
     top = argparse.ArgumentParser("mcp-ref", usage, _help(), _EPILOG, formatter_class=plain)

@@ -85,7 +85,7 @@ class Checker:
         return self._rules.applied
 
     def feed(self, event: TraceEvent) -> list[Finding]:
-        """Return what is wrong with the event; or, by what it shows, with an earlier one."""
+        """Return the findings about the event; or, by what it shows, about an earlier one."""
         found = self._rules.findings = []
         if event.direction == "stderr":
             return found
@@ -109,7 +109,7 @@ class Checker:
         return found
 
     def end(self) -> list[Finding]:
-        """Return what is wrong with connections, once the last event has come."""
+        """Return the findings about connections, once the last event has come."""
         found = self._rules.findings = []
         self._rules.end()
         for link in dict.fromkeys(self._links.values()):
@@ -195,7 +195,7 @@ class Checker:
             self._take_message(link, sender, each, event, exchange)
 
     def _take_more(self, link: Link, sender: Role, exchange: Exchange, event: TraceEvent, facts: JsonObject) -> None:
-        """Return what comes after the request: the reply, an event of it, its end."""
+        """Take what comes after the request: the reply, an event of it, its end."""
         again = link.event_ids.get(str(facts.get("eventId")))
         self._take_reply(link, sender, exchange, event, facts)
         if again is not None and again[1] == event.message and exchange.header("last-event-id") is not None:
@@ -351,7 +351,7 @@ class Checker:
             self._text_is_over(link, sender)
 
     def _text_is_over(self, link: Link, sender: Role) -> None:
-        """Return what could have been the beginning of a message was not."""
+        """Judge the texts that could have been the beginning of a message, and were not."""
         waiting, link.text[sender] = link.text[sender], []
         for event in waiting:
             self._judge_text(link, sender, event)

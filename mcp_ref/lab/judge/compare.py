@@ -1,4 +1,4 @@
-"""What differs between two revisions, as the tables have it that the code itself reads.
+"""The differences between two revisions, by the tables that the code itself reads.
 
 Spec:      the changelog page of each revision
 Not here:  the tables: methods (each page), members (the types), rules (revisions), sentences
@@ -199,7 +199,7 @@ def _headers(revision: Revision) -> dict[str, str]:
 
 
 def _deprecated(revision: Revision) -> dict[str, str]:
-    """Return what the revision calls deprecated, with what to do instead."""
+    """Return the features that the revision calls deprecated, with what to do instead."""
     rows = FEATURES.items()
     return {name: row.instead for name, row in rows if REVISIONS[row.since].order <= revision.order}
 

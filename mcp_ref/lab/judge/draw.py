@@ -86,7 +86,7 @@ def steps(events: Iterable[TraceEvent], *, http: bool = False, wrong: Collection
 
 
 def _text(head: str, message: Any, body: JsonObject) -> str:
-    """Return what stands at an arrow: the narrator's head without the time, and what tells one message from another."""
+    """Return the text at an arrow: the narrator's head without the time, and what tells one message from another."""
     if isinstance(message, str):
         return f"not a message: {message}"
     if message is None:

@@ -1,4 +1,4 @@
-"""What each member of a message means, in a sentence, by its name on the wire.
+"""The meaning of each member of a message, in a sentence, by its name on the wire.
 
 Spec:      schema of every revision
 Not here:  types and revisions of a member (the types of each page, which lab/judge/compare reads)

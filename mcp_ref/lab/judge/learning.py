@@ -70,7 +70,7 @@ def from_request(link: Link, said: Said) -> None:
 
 
 def _capabilities(body: JsonObject) -> JsonObject | None:
-    """Return what a side declares. None: it does not say, which is a fault by itself, and nothing follows from it."""
+    """Return the capabilities that a side declares. None: it does not say, which is a fault by itself."""
     declared = body.get("capabilities")
     return declared if isinstance(declared, dict) else None
 
@@ -184,7 +184,7 @@ def from_result(link: Link, said: Said, request: Said) -> None:
 
 
 def _learn_task(link: Link, said: Said, state: JsonObject) -> None:
-    """Return what the receiver of a task says of it, in an answer or unasked."""
+    """Learn what the receiver of a task says of it, in an answer or unasked."""
     name, status, request = state.get("taskId"), state.get("status"), said.request
     if said.faults or not isinstance(name, str) or not isinstance(status, str):
         return
@@ -204,7 +204,7 @@ def _learn_task(link: Link, said: Said, state: JsonObject) -> None:
 
 
 def from_reply(link: Link, exchange: Exchange) -> None:
-    """Return what the head of a reply says of the session, and of what it replies to."""
+    """Learn what the head of a reply says of the session, and of its request."""
     status, sent = exchange.status or 0, exchange.header("mcp-session-id")
     given = exchange.answers.get("mcp-session-id")
     if exchange.body is not None and exchange.body.method == "initialize" and status == 200:

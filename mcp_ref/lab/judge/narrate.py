@@ -196,7 +196,7 @@ class Talk(Requests):
         return asked if asked is not None and asked.method == _LISTEN else None
 
     def _tagged(self, method: str, params: JsonObject, name: Any) -> Iterator[str]:
-        """Return which subscription a notification travels on (2026-07-28/basic/patterns/subscriptions)."""
+        """Yield which subscription a notification travels on (2026-07-28/basic/patterns/subscriptions)."""
         asked = self._listening(name)
         if asked is None:
             yield f"tagged with the subscription {quoted(name)}, which is not open"
@@ -290,7 +290,7 @@ class Talk(Requests):
             self.repeated.questions[place] = (asked, requests)
 
     def _round(self, asked: Said) -> Iterator[str]:
-        """Return which round of which call a request is, and what it answers."""
+        """Yield which round of which call a request is, and what it answers."""
         params = asked.params
         if "inputResponses" not in params and "requestState" not in params:
             return
@@ -326,7 +326,7 @@ def _name(asked: Said) -> str:
 
 
 def _place(asked: Said, state: Any, keys: JsonObject) -> str:
-    """Return what the questions of a result, and the answers to them, have in common."""
+    """Return the key that the questions of a result, and the answers to them, have in common."""
     if isinstance(state, str):
         return state
     return f"{asked.method} {asked.params.get('name', asked.params.get('uri'))} {sorted(map(str, keys))}"

@@ -233,7 +233,7 @@ def rules_for(kind: Kind, method: str, sender: Role, revision: str, http: bool) 
 
 @cache
 def sentences() -> JsonObject:
-    """Return what the notes say: rules with their sentences, by name; made by `python -m tests.lab.judge.rules
+    """Return the rules of the notes with their sentences, by name; made by `python -m tests.lab.judge.rules
     --write`.
 
     A revision that nobody has read yet, which stands in "unread" with the one before, says what that says.
@@ -250,7 +250,7 @@ def sentences() -> JsonObject:
 
 @lru_cache(maxsize=10_000)
 def sentence_of(name: str, revision: str, method: str, http: bool) -> Sentence | None:
-    """Return what a rule stands for; None if the revision does not say it, or not of such a message."""
+    """Return the sentence that a rule stands for; None if the revision does not say it, or not of such a message."""
     levels, ids, says = set(), [], ""
     for row in sentences()["rules"].get(name, ()):
         if method in row.get("methods", (method,)) and row.get("over") != ("stdio" if http else "http"):

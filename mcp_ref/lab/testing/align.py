@@ -31,7 +31,7 @@ _MADE_UP: Final = tuple(
 _MOST: Final = 200  # characters of a value
 
 Named = list[tuple[str, Any]]
-"""What is aligned: calls, each with its messages; or messages."""
+"""The things that are aligned: calls, each with its messages; or messages."""
 
 
 def align(old: list[Turn], new: list[Turn]) -> list[Change]:

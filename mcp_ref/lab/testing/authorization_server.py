@@ -406,7 +406,7 @@ class AuthorizationServer:
         _send_json(reply, {**told, "refresh_token": refresh, "scope": " ".join(scopes)})
 
     def _redeem_locked(self, form: Mapping[str, str], client: KnownClient, now: float) -> Granted:
-        """Return what a code stands for, and its scopes. It counts once."""
+        """Return the consent of a code, and its scopes. A code counts once."""
         asked = self._codes.get(_hash(form.get("code", "")))
         if asked is None or asked.grant is None:
             raise _not_valid()
@@ -428,7 +428,7 @@ class AuthorizationServer:
         return asked.grant, asked.grant.scopes
 
     def _refresh_locked(self, form: Mapping[str, str], client: KnownClient, now: float) -> Granted:
-        """Return what a refresh token stands for, and the scopes that are asked for. It counts once."""
+        """Return the consent of a refresh token, and the scopes that are asked for. The token counts once."""
         held = self._tokens.get(_hash(form.get("refresh_token", "")))
         if held is None or not held.refreshes or held.grant.client != client.id or held.until <= now:
             raise _not_valid()

@@ -146,7 +146,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def _findings(item: pytest.Item) -> list[str]:
-    """Return what the checker has found in a test until now, in words; what the ini file allowed is noted."""
+    """Return the findings of a test until now, in words; those that the ini file allowed are noted."""
     found = item.stash[_TRAFFIC].findings
     item.config.stash.setdefault(_ALLOWED, set()).update(item.stash[_TRAFFIC].allowed)
     if not found or not _marked(item).get("judge", True):

@@ -81,7 +81,7 @@ class Far:
             return not self.full
 
     def answer(self, message: Any, headers: dict[str, str]) -> list[bytes]:
-        """Return what to write when a message of the client has come, with headers if that was over HTTP."""
+        """Return the texts to write when a message of the client has come, with headers if that was over HTTP."""
         with self._heard:
             if not isinstance(message, dict):
                 return []
@@ -103,7 +103,7 @@ class Far:
             return [*before, *answer, *after]
 
     def in_turn(self, texts: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield what is to be written, each text when its time has come; whoever writes it takes the next one then.
+        """Yield the texts to write, each when its time has come; the writer takes the next one then.
 
         What follows a question waits for the client's answer, `_POLITE_TIMEOUT` seconds at most: a client that has all
         that it wants may be gone before it has answered.
@@ -136,7 +136,7 @@ class Far:
         return [text] * (2 if {"twice": method} in self.steps else 1)
 
     def _written(self, step: JsonObject, message: JsonObject) -> bytes:
-        """Return what a step sends; "$id" in it is the id of the message, or of the request that it cancels."""
+        """Return the text of a step; "$id" in it is the id of the message, or of the request that it cancels."""
         if "raw" in step:
             return str(step["raw"]).encode()
         text = json.dumps(step["send"])
@@ -151,7 +151,7 @@ class Far:
         return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **result, "_meta": meta}
 
     def plain(self, method: str, params: JsonObject) -> JsonObject:
-        """Return what a plain server says to a request."""
+        """Return the answer of a plain server to a request."""
         declared: JsonObject = {name: {} for name in ("tools", "resources", "prompts")}
         about = {"capabilities": declared, "serverInfo": _INFO}
         answers: dict[str, JsonObject] = {

@@ -96,7 +96,7 @@ def fits(value: Any, pattern: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Return what came, for a sentence."""
+    """Return a value as JSON for a sentence, cut where it is long."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 160 else f"{text[:157]}..."
 
@@ -274,7 +274,7 @@ class Talk:
         return self.link.close()  # type: ignore[no-any-return]
 
     def next_case(self) -> None:
-        """Return what was asked until now may still be answered, and is no longer looked at."""
+        """Begin another case: answers to earlier requests may still come, and are no longer looked at."""
         self._past |= self._asked
         self._asked.clear()
         self.heard.clear()
@@ -347,7 +347,7 @@ class Talk:
     # -- what is sent
 
     def envelope(self) -> JsonObject:
-        """Return what goes into `_meta` of every request, where a revision wants it."""
+        """Return the `_meta` of every request, where the revision wants it."""
         if not self.stateless:
             return {}
         return {PROTOCOL_VERSION: self.revision, CLIENT_CAPABILITIES: {}, CLIENT_INFO: PROBE}
@@ -419,7 +419,7 @@ class Talk:
         return answer["error"]  # type: ignore[no-any-return]
 
     def entries(self, kind: str) -> list[JsonObject]:
-        """Return what `tools/list` and its like list, all pages of it, at most a hundred.
+        """Return the entries of `tools/list` and its like, of at most a hundred pages.
 
         Raises: NotApplicable: it is refused, which is for the case about declared capabilities.
         """

@@ -50,7 +50,7 @@ _MAX_SHOWN: Final = 80
 _MAX_MISMATCHES, _MAX_SAID = 1_000, 1_000  # how many are kept, and characters of each
 
 MISSING: Final = object()
-"""What one of two values does not have."""
+"""Stands for a member that one of two values lacks."""
 
 Deliver = Callable[[JsonObject], None]
 
@@ -131,7 +131,7 @@ def meta_of(message: JsonObject) -> JsonObject:
 
 
 def _asked(message: JsonObject) -> Any:
-    """Return what a request asks, without what says who asks."""
+    """Return the params of a request, without those that name the client."""
     if not isinstance(message.get("params", {}), dict):
         return message["params"]
     about = ("capabilities", "clientInfo") if message["method"] == "initialize" else ()
@@ -139,7 +139,7 @@ def _asked(message: JsonObject) -> Any:
 
 
 def answer_of(message: JsonObject) -> JsonObject:
-    """Return what a response says, without its id and its `_meta`."""
+    """Return the result or error of a response, without its id and its `_meta`."""
     said = {name: value for name, value in message.items() if name in ("result", "error")}
     return {name: {k: v for k, v in each.items() if k != "_meta"} if isinstance(each, dict) else each
             for name, each in said.items()}  # fmt: skip
@@ -245,7 +245,7 @@ def _messages(events: list[TraceEvent], unplayed: dict[str, list[int]]) -> Itera
 
 
 def _owner(message: JsonObject, turns: list[Turn], waiting: list[Turn]) -> Turn:
-    """Return what a message of the server belongs to that is not a response."""
+    """Return the turn that a request or notification of the server belongs to."""
     token, subscription = params_of(message).get("progressToken"), meta_of(message).get(SUBSCRIPTION_ID)
     for turn in reversed(turns):
         if token is not None and meta_of(turn.sent).get("progressToken") == token:
@@ -286,7 +286,7 @@ class Player:
         self._rest: dict[tuple[Any, str], tuple[list[Said], Said]] = {}
 
     def take(self, message: Any, deliver: Deliver, talk: Any = None) -> list[tuple[Deliver, JsonObject]]:
-        """Return what the server says to a message, or to a batch, and where each message of it goes.
+        """Return the server's messages in answer to a message, or to a batch, and where each goes.
 
         Args:
             deliver: where those go that belong to this message.
@@ -330,7 +330,7 @@ class Player:
         return same and difference(_asked(turn.sent), _asked(message), "") is None
 
     def _play_locked(self, rest: list[Said], talk: Any) -> list[tuple[Deliver, JsonObject]]:
-        """Return what is said up to the next question; what follows that waits for its answer, if there was one."""
+        """Return the messages up to the next question; those after it wait for its answer, if there was one."""
         out: list[tuple[Deliver, JsonObject]] = []
         while rest:
             said = rest.pop(0)

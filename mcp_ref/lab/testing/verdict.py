@@ -78,7 +78,7 @@ class Traffic:
 
     @property
     def findings(self) -> list[Finding]:
-        """Return what is wrong until now, and is not allowed. Hints are left out."""
+        """Return the findings until now that are not allowed. Hints are left out."""
         _, wrong = self.events, []
         with self._taken:
             for found in self._found:
@@ -106,7 +106,7 @@ class Traffic:
         replace(path, (f"{to_row(each)}\n" for each in events))
 
     def surprises(self) -> list[str]:
-        """Return what the test did not foresee, and what probably made it fail if it has failed."""
+        """Return the surprises of a test, and the probable cause if it has failed."""
         asked = self.answers.surprises if self.answers else []
         return [*asked, *(f"not in the recording: {each}" for replay in self.replays for each in replay.mismatches)]
 
@@ -222,11 +222,11 @@ class Login:
 # -- the way to a server ------------------------------------------------------------------------------------------
 
 _PLACES: Final[dict[int, tuple[Any, str, Path]]] = {}
-"""What was named as module:object, by its id; its name, and the folder to import it from."""
+"""The objects that were named as module:object, by id: each with its name, and the folder to import it from."""
 
 
 def target_of(text: str, root: Path) -> Any:
-    """Return what a text names: a URL, module:object (imported from `root`), or a command. Raises: Unreachable."""
+    """Return the target of a text: a URL, module:object (imported from `root`), or a command. Raises: Unreachable."""
     if re.match(r"https?://", text, re.IGNORECASE):
         return text
     if not re.fullmatch(r"[^\W\d][\w.]*:[^\W\d]\w*", text):

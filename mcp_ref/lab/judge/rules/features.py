@@ -51,7 +51,7 @@ from mcp_ref.lab.words import LOG_LEVEL
 
 @lru_cache(maxsize=1000)
 def _schema_problem(text: bytes) -> str | None:
-    """Return what is wrong with a schema by its dialect; None if nothing, or if the dialect is not known here."""
+    """Return the problem of a schema by its dialect; None if there is none, or if the dialect is not known here."""
     import json
 
     from jsonschema import validators
@@ -366,7 +366,7 @@ def _elsewhere(link: Link, said: Said, cursor: str) -> bool:
 
 
 Problem: TypeAlias = Callable[[JsonObject, Link, Said], Verdict]
-"""What is wrong with the params of a question, in the message that has them."""
+"""The problem of the params of a question, in the message that has them."""
 Misfit: TypeAlias = Callable[[JsonObject, JsonObject, Said], Verdict]
 """How an answer does not fit the params of its question."""
 
@@ -375,7 +375,7 @@ ANSWERS: Final[list[tuple[str, str, Misfit]]] = []
 
 
 def questions(said: Said) -> list[JsonObject]:
-    """Return what a result asks for."""
+    """Return the requests for input of a result."""
     return objects(list(as_object(said.result.get("inputRequests")).values()))
 
 

@@ -428,7 +428,7 @@ def objects(value: Any) -> list[JsonObject]:
 
 
 def key(value: Any) -> tuple[Any, ...]:
-    """Return what finds an id or a token in a table, or whatever came in its place."""
+    """Return the key in a table of an id or a token, or of whatever came in its place."""
     return (type(value), value if isinstance(value, (str, int)) else repr(value))
 
 

@@ -1,4 +1,4 @@
-"""What the stateless era adds: what every request says of itself, kinds of results, rounds, subscriptions, caching.
+"""The rules of the stateless era: the envelope of requests, kinds of results, rounds, subscriptions, caching.
 
 Spec:      basic/index#_meta, basic/index#resulttype, basic/index#error-codes, basic/patterns/mrtr,
            basic/patterns/subscriptions, server/utilities/caching, server/utilities/logging (2026-07-28)
