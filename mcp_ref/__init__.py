@@ -17,96 +17,27 @@ from mcp_ref._version import __version__ as __version__
 
 if TYPE_CHECKING:
     # fmt: off
+    # isort: off
     from mcp_ref.client.client import Client as Client
     from mcp_ref.client.entries import Entry as Entry
-    from mcp_ref.client.targets import Command as Command
-    from mcp_ref.client.targets import Url as Url
+    from mcp_ref.client.targets import Command as Command, Url as Url
     from mcp_ref.errors import (
-        AnswerLost as AnswerLost,
-    )
-    from mcp_ref.errors import (
-        AuthorizationError as AuthorizationError,
-    )
-    from mcp_ref.errors import (
-        ErrorResponse as ErrorResponse,
-    )
-    from mcp_ref.errors import (
-        HttpStatusError as HttpStatusError,
-    )
-    from mcp_ref.errors import (
-        InputRefused as InputRefused,
-    )
-    from mcp_ref.errors import (
-        InternalError as InternalError,
-    )
-    from mcp_ref.errors import (
-        InvalidParams as InvalidParams,
-    )
-    from mcp_ref.errors import (
-        InvalidRequest as InvalidRequest,
-    )
-    from mcp_ref.errors import (
-        LocalProtocolError as LocalProtocolError,
-    )
-    from mcp_ref.errors import (
-        McpError as McpError,
-    )
-    from mcp_ref.errors import (
-        MethodNotFound as MethodNotFound,
-    )
-    from mcp_ref.errors import (
-        MissingClientCapability as MissingClientCapability,
-    )
-    from mcp_ref.errors import (
-        Refusal as Refusal,
-    )
-    from mcp_ref.errors import (
-        RemoteProtocolError as RemoteProtocolError,
-    )
-    from mcp_ref.errors import (
-        RequestCancelled as RequestCancelled,
-    )
-    from mcp_ref.errors import (
-        RequestTimeout as RequestTimeout,
-    )
-    from mcp_ref.errors import (
-        SessionExpired as SessionExpired,
-    )
-    from mcp_ref.errors import (
-        TaskCancelled as TaskCancelled,
-    )
-    from mcp_ref.errors import (
-        ToolError as ToolError,
-    )
-    from mcp_ref.errors import (
-        TransportClosed as TransportClosed,
+        AnswerLost as AnswerLost, AuthorizationError as AuthorizationError, ErrorResponse as ErrorResponse,
+        HttpStatusError as HttpStatusError, InputRefused as InputRefused, InternalError as InternalError,
+        InvalidParams as InvalidParams, InvalidRequest as InvalidRequest, LocalProtocolError as LocalProtocolError,
+        McpError as McpError, MethodNotFound as MethodNotFound, MissingClientCapability as MissingClientCapability,
+        Refusal as Refusal, RemoteProtocolError as RemoteProtocolError, RequestCancelled as RequestCancelled,
+        RequestTimeout as RequestTimeout, SessionExpired as SessionExpired, TaskCancelled as TaskCancelled,
+        ToolError as ToolError, TransportClosed as TransportClosed,
     )
     from mcp_ref.host.consent import (
-        Answer as Answer,
-    )
-    from mcp_ref.host.consent import (
-        Consent as Consent,
-    )
-    from mcp_ref.host.consent import (
-        ConsentRefused as ConsentRefused,
-    )
-    from mcp_ref.host.consent import (
-        Question as Question,
-    )
-    from mcp_ref.host.consent import (
-        Rule as Rule,
+        Answer as Answer, Consent as Consent, ConsentRefused as ConsentRefused, Question as Question, Rule as Rule,
     )
     from mcp_ref.host.host import Host as Host
     from mcp_ref.host.life import ServerDown as ServerDown
     from mcp_ref.host.models import Model as Model
     from mcp_ref.kit.http.http_exchange import (
-        HttpLimits as HttpLimits,
-    )
-    from mcp_ref.kit.http.http_exchange import (
-        HttpRefusal as HttpRefusal,
-    )
-    from mcp_ref.kit.http.http_exchange import (
-        HttpRequest as HttpRequest,
+        HttpLimits as HttpLimits, HttpRefusal as HttpRefusal, HttpRequest as HttpRequest,
     )
     from mcp_ref.kit.threads.deadline import Cancel as Cancel
     from mcp_ref.kit.threads.era_cache import EraMemory as EraMemory
@@ -114,133 +45,51 @@ if TYPE_CHECKING:
     from mcp_ref.kit.typed.shapes import JsonObject as JsonObject
     from mcp_ref.lab.cli.form import terminal_form as terminal_form
     from mcp_ref.lab.judge.check import Checker as Checker
-    from mcp_ref.lab.judge.narrate import Narrator as Narrator
-    from mcp_ref.lab.judge.narrate import narrate as narrate
+    from mcp_ref.lab.judge.narrate import Narrator as Narrator, narrate as narrate
     from mcp_ref.lab.judge.rulebook import Finding as Finding
     from mcp_ref.lab.testing.authorization_server import AuthorizationServer as AuthorizationServer
     from mcp_ref.pages.basic.authorization.client import OAuth as OAuth
     from mcp_ref.pages.basic.authorization.extensions import (
-        ClientCredentials as ClientCredentials,
-    )
-    from mcp_ref.pages.basic.authorization.extensions import (
-        EnterpriseManaged as EnterpriseManaged,
-    )
-    from mcp_ref.pages.basic.authorization.extensions import (
+        ClientCredentials as ClientCredentials, EnterpriseManaged as EnterpriseManaged,
         WorkloadIdentity as WorkloadIdentity,
     )
     from mcp_ref.pages.basic.authorization.registration import (
-        Registered as Registered,
+        Registered as Registered, client_metadata as client_metadata,
     )
-    from mcp_ref.pages.basic.authorization.registration import (
-        client_metadata as client_metadata,
-    )
-    from mcp_ref.pages.basic.authorization.resource_server import Principal as Principal
-    from mcp_ref.pages.basic.authorization.resource_server import Protection as Protection
+    from mcp_ref.pages.basic.authorization.resource_server import Principal as Principal, Protection as Protection
     from mcp_ref.pages.basic.authorization.token_store import (
-        FileStore as FileStore,
+        FileStore as FileStore, MemoryStore as MemoryStore, TokenStore as TokenStore,
     )
-    from mcp_ref.pages.basic.authorization.token_store import (
-        MemoryStore as MemoryStore,
-    )
-    from mcp_ref.pages.basic.authorization.token_store import (
-        TokenStore as TokenStore,
-    )
-    from mcp_ref.pages.basic.authorization.verifiers import Introspection as Introspection
-    from mcp_ref.pages.basic.authorization.verifiers import JwtVerifier as JwtVerifier
-    from mcp_ref.pages.basic.extensions import Extension as Extension
-    from mcp_ref.pages.basic.extensions import Listen as Listen
+    from mcp_ref.pages.basic.authorization.verifiers import Introspection as Introspection, JwtVerifier as JwtVerifier
+    from mcp_ref.pages.basic.extensions import Extension as Extension, Listen as Listen
     from mcp_ref.pages.basic.mrtr import (
-        StateKeys as StateKeys,
+        StateKeys as StateKeys, elicitation_form as elicitation_form, elicitation_url as elicitation_url,
+        input_required as input_required, roots_listing as roots_listing, sampling as sampling,
     )
-    from mcp_ref.pages.basic.mrtr import (
-        elicitation_form as elicitation_form,
-    )
-    from mcp_ref.pages.basic.mrtr import (
-        elicitation_url as elicitation_url,
-    )
-    from mcp_ref.pages.basic.mrtr import (
-        input_required as input_required,
-    )
-    from mcp_ref.pages.basic.mrtr import (
-        roots_listing as roots_listing,
-    )
-    from mcp_ref.pages.basic.mrtr import (
-        sampling as sampling,
-    )
-    from mcp_ref.pages.basic.subscriptions import Event as Event
-    from mcp_ref.pages.basic.subscriptions import Listening as Listening
+    from mcp_ref.pages.basic.subscriptions import Event as Event, Listening as Listening
     from mcp_ref.pages.basic.tasks import TaskRule as TaskRule
     from mcp_ref.pages.basic.transports.streamable_http.streams import (
-        EventStore as EventStore,
-    )
-    from mcp_ref.pages.basic.transports.streamable_http.streams import (
-        MemoryEventStore as MemoryEventStore,
+        EventStore as EventStore, MemoryEventStore as MemoryEventStore,
     )
     from mcp_ref.pages.client.elicitation import (
-        UrlElicitationRequired as UrlElicitationRequired,
+        UrlElicitationRequired as UrlElicitationRequired, accept as accept, cancel as cancel, decline as decline,
+        required_urls as required_urls, url_elicitation as url_elicitation,
     )
-    from mcp_ref.pages.client.elicitation import (
-        accept as accept,
-    )
-    from mcp_ref.pages.client.elicitation import (
-        cancel as cancel,
-    )
-    from mcp_ref.pages.client.elicitation import (
-        decline as decline,
-    )
-    from mcp_ref.pages.client.elicitation import (
-        required_urls as required_urls,
-    )
-    from mcp_ref.pages.client.elicitation import (
-        url_elicitation as url_elicitation,
-    )
-    from mcp_ref.pages.client.roots import is_within as is_within
-    from mcp_ref.pages.client.roots import root_path as root_path
-    from mcp_ref.pages.client.sampling import UserRejected as UserRejected
-    from mcp_ref.pages.client.sampling import choose_model as choose_model
-    from mcp_ref.pages.client.sampling import reply as reply
-    from mcp_ref.pages.extensions.skills import SKILLS as SKILLS
-    from mcp_ref.pages.extensions.skills import SkillMismatch as SkillMismatch
-    from mcp_ref.pages.extensions.skills import Skills as Skills
-    from mcp_ref.pages.server.prompts import PromptMessage as PromptMessage
-    from mcp_ref.pages.server.prompts import assistant as assistant
-    from mcp_ref.pages.server.prompts import user as user
-    from mcp_ref.pages.server.resources import ResourceNotFound as ResourceNotFound
-    from mcp_ref.pages.server.resources import contents_bytes as contents_bytes
-    from mcp_ref.pages.server.utilities.caching import CacheHint as CacheHint
-    from mcp_ref.pages.server.utilities.caching import ResultCache as ResultCache
-    from mcp_ref.pages.server.utilities.completion import prompt_ref as prompt_ref
-    from mcp_ref.pages.server.utilities.completion import resource_ref as resource_ref
+    from mcp_ref.pages.client.roots import is_within as is_within, root_path as root_path
+    from mcp_ref.pages.client.sampling import UserRejected as UserRejected, choose_model as choose_model, reply as reply
+    from mcp_ref.pages.extensions.skills import SKILLS as SKILLS, SkillMismatch as SkillMismatch, Skills as Skills
+    from mcp_ref.pages.server.prompts import PromptMessage as PromptMessage, assistant as assistant, user as user
+    from mcp_ref.pages.server.resources import ResourceNotFound as ResourceNotFound, contents_bytes as contents_bytes
+    from mcp_ref.pages.server.utilities.caching import CacheHint as CacheHint, ResultCache as ResultCache
+    from mcp_ref.pages.server.utilities.completion import prompt_ref as prompt_ref, resource_ref as resource_ref
     from mcp_ref.recording.record import (
-        Recorder as Recorder,
-    )
-    from mcp_ref.recording.record import (
-        TraceEvent as TraceEvent,
-    )
-    from mcp_ref.recording.record import (
-        read_trace as read_trace,
-    )
-    from mcp_ref.recording.record import (
-        recorder as recorder,
+        Recorder as Recorder, TraceEvent as TraceEvent, read_trace as read_trace, recorder as recorder,
     )
     from mcp_ref.revisions import (
-        REVISIONS as REVISIONS,
+        REVISIONS as REVISIONS, Revision as Revision, SESSION_REVISIONS as SESSION_REVISIONS,
+        STATELESS_REVISIONS as STATELESS_REVISIONS, find_revision as find_revision,
     )
-    from mcp_ref.revisions import (
-        SESSION_REVISIONS as SESSION_REVISIONS,
-    )
-    from mcp_ref.revisions import (
-        STATELESS_REVISIONS as STATELESS_REVISIONS,
-    )
-    from mcp_ref.revisions import (
-        Revision as Revision,
-    )
-    from mcp_ref.revisions import (
-        find_revision as find_revision,
-    )
-    from mcp_ref.server.bus import Bus as Bus
-    from mcp_ref.server.bus import LocalBus as LocalBus
-    from mcp_ref.server.bus import RedisBus as RedisBus
+    from mcp_ref.server.bus import Bus as Bus, LocalBus as LocalBus, RedisBus as RedisBus
     from mcp_ref.server.http import HttpService as HttpService
     from mcp_ref.server.server import Server as Server
     from mcp_ref.server.session import Context as Context
@@ -248,26 +97,13 @@ if TYPE_CHECKING:
     from mcp_ref.tasks.handle import TaskHandle as TaskHandle
     from mcp_ref.tasks.running import Tasks as Tasks
     from mcp_ref.tasks.sqlite import SqliteTasks as SqliteTasks
-    from mcp_ref.tasks.store import MemoryTasks as MemoryTasks
-    from mcp_ref.tasks.store import TaskStore as TaskStore
+    from mcp_ref.tasks.store import MemoryTasks as MemoryTasks, TaskStore as TaskStore
     from mcp_ref.wire.content import (
-        audio as audio,
+        audio as audio, data_of as data_of, image as image, text as text, text_of as text_of,
     )
-    from mcp_ref.wire.content import (
-        data_of as data_of,
-    )
-    from mcp_ref.wire.content import (
-        image as image,
-    )
-    from mcp_ref.wire.content import (
-        text as text,
-    )
-    from mcp_ref.wire.content import (
-        text_of as text_of,
-    )
-    from mcp_ref.wire.methods import Method as Method
-    from mcp_ref.wire.methods import Options as Options
+    from mcp_ref.wire.methods import Method as Method, Options as Options
     from mcp_ref.wire.transport import Transport as Transport
+    # isort: on
     # fmt: on
 
 _PLACES: Final = {

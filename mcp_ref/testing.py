@@ -5,24 +5,29 @@ Each loads its module when it is first asked for: pytest imports the plugin in e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from mcp_ref.lab.testing import Answers as Answers
-    from mcp_ref.lab.testing import AuthorizationServer as AuthorizationServer
-    from mcp_ref.lab.testing import Replay as Replay
-    from mcp_ref.lab.testing import Traffic as Traffic
-    from mcp_ref.lab.testing import contract_diff as contract_diff
-    from mcp_ref.lab.testing import contract_of as contract_of
+    from mcp_ref.lab.testing.authorization_server import AuthorizationServer as AuthorizationServer
+    from mcp_ref.lab.testing.contract import contract_diff as contract_diff
+    from mcp_ref.lab.testing.contract import contract_of as contract_of
+    from mcp_ref.lab.testing.replay import Replay as Replay
+    from mcp_ref.lab.testing.verdict import Answers as Answers
+    from mcp_ref.lab.testing.verdict import Traffic as Traffic
 
-__all__ = ["Answers", "AuthorizationServer", "Replay", "Traffic", "contract_diff", "contract_of"]
+_MODULES: Final = {
+    "Answers": "verdict", "AuthorizationServer": "authorization_server", "Replay": "replay", "Traffic": "verdict",
+    "contract_diff": "contract", "contract_of": "contract",
+}  # fmt: skip
+
+__all__ = [*_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name, once."""
-    if name not in __all__:
+    """Load the module of a public name, once."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from mcp_ref.lab import testing
+    from importlib import import_module
 
-    value = globals()[name] = getattr(testing, name)
+    value = globals()[name] = getattr(import_module(f"mcp_ref.lab.testing.{_MODULES[name]}"), name)
     return value

@@ -1,6 +1,8 @@
 """The floors of the house: which folder may import which, and what is only for a particular file.
 
 lab                 looks at it all: judge (narrates, draws, checks), testing, the command line, exercises
+facts               the laboratory's door to all that is not public
+__init__            the public names
 host                several servers under one policy
 client, server      the roles: they bind the pages' functions, and hold the conversations
 recording, tasks    the file of a trace; the engine of both designs of tasks
@@ -17,8 +19,13 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+
+from mcp_ref import errors, facts
+from mcp_ref.lab import words
+from mcp_ref.pages.basic import tasks, versioning
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "mcp_ref"
@@ -35,11 +42,14 @@ FLOORS = [
     {"client", "server"},
     {"host"},
     {"__init__"},
+    {"facts"},
     {"lab"},
     {"testing", "__main__"},
 ]
 """From the ground up. A file imports from its own folder and from the floors below, inside its functions too."""
 ROLES = {"client", "server", "host"}
+WHOLE = {"guarded_fetch", "messages", "shapes", "sse"}
+"""The modules of which the laboratory needs most."""
 
 
 def room_of(module: str) -> str:
@@ -96,6 +106,35 @@ def test_imports_lead_down(module: str) -> None:
     assert not wrong, f"{module} must not import {sorted(wrong)}, inside a function either"
 
 
+@pytest.mark.parametrize("module", [module for module in MODULES if room_of(module) == "lab"])
+def test_the_laboratory_imports_public_names_the_recording_and_facts(module: str) -> None:
+    wrong = {
+        name for name in leads_to(module, types=True) if room_of(name) not in {"lab", "__init__", "recording", "facts"}
+    }
+    assert not wrong, f"{module} must import {sorted(wrong)} by a public name, or by mcp_ref.facts"
+
+
+def test_facts_are_few_and_used_by_the_laboratory_alone() -> None:
+    used = {
+        alias.name
+        for module in MODULES
+        for node in _imports(tree_of(module), types=True)
+        if isinstance(node, ast.ImportFrom) and node.module == "mcp_ref.facts" and room_of(module) == "lab"
+        for alias in node.names
+    }
+    assert used == {*facts.__all__} and len(used) <= 60
+    assert {name for name in used if isinstance(getattr(facts, name), ModuleType)} == WHOLE
+    below = [module for module in MODULES if floor_of(module) < floor_of("facts")]
+    assert not [module for module in below if {"facts", "lab"} & set(map(room_of, leads_to(module, types=False)))]
+
+
+def test_the_laboratory_spells_words_as_the_pages_do() -> None:
+    spelled = {name: value for name, value in vars(words).items() if name.isupper()}
+    for page in (versioning, tasks, errors):
+        spelled = {name: value for name, value in spelled.items() if getattr(page, name, None) != value}
+    assert not spelled
+
+
 @pytest.mark.parametrize("module", [module for module in MODULES if floor_of(module) < floor_of("pages")])
 def test_the_ground_of_the_pages_names_no_role_for_its_types_either(module: str) -> None:
     """A page does, under TYPE_CHECKING: its `self` is a `Client`, its `ctx` a `Context`."""
@@ -108,7 +147,8 @@ def circles(*, types: bool) -> list[set[str]]:
     for module in MODULES:
         seen, left = set[str](), [module]
         while left:
-            new = leads_to(left.pop(), types=types) - seen
+            # The public names name everything for their types.
+            new = leads_to(left.pop(), types=types) - seen - {"__init__"}
             seen |= new
             left += new
         reached[module] = seen

@@ -8,10 +8,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import mcp_ref
+from mcp_ref import facts, testing
 
 ROOT = Path(__file__).parent.parent
 
@@ -43,19 +45,26 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(mcp_ref, "Clients")
 
 
-def test_a_type_checker_sees_the_same_names_in_the_same_modules() -> None:
-    tree = ast.parse((ROOT / "mcp_ref" / "__init__.py").read_text("utf-8"))
+def imported_for_types(module: ModuleType) -> dict[str, str]:
+    tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
     typed = next(node for node in tree.body if isinstance(node, ast.If))
-    imported = {
-        alias.name: node.module.removeprefix("mcp_ref.")
-        for node in typed.body
-        if isinstance(node, ast.ImportFrom) and node.module
-        for alias in node.names
+    imports = [node for node in typed.body if isinstance(node, ast.ImportFrom)]
+    return {alias.name: str(node.module).removeprefix("mcp_ref.") for node in imports for alias in node.names}
+
+
+def test_a_type_checker_sees_the_same_names_in_the_same_modules() -> None:
+    moved = {"AuthorizationServer": "lab.testing.authorization_server"}
+    assert imported_for_types(mcp_ref) == {**mcp_ref._MODULES, **moved}
+    assert imported_for_types(facts) == {
+        name: module.removesuffix(f".{name}") for name, module in facts._MODULES.items()
     }
-    assert imported == {
-        **mcp_ref._MODULES,
-        "AuthorizationServer": "lab.testing.authorization_server",
-    }
+    assert imported_for_types(testing) == {name: f"lab.testing.{file}" for name, file in testing._MODULES.items()}
+
+
+@pytest.mark.parametrize("module", [facts, testing])
+def test_a_module_of_names_has_each_and_no_other(module: ModuleType) -> None:
+    assert all(getattr(module, name) is not None for name in module.__all__)
+    assert not hasattr(module, "Clients")
 
 
 def test_importing_the_package_loads_neither_role() -> None:

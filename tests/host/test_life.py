@@ -267,7 +267,8 @@ def test_an_entry_that_asks_for_what_no_client_does_has_failed() -> None:
 
 def test_names_that_there_are_not_are_refused() -> None:
     with Host([Entry("a", server())], consent=free()) as host:
-        for name, problem in (("hello", "SERVER/NAME"), ("b/hello", "no server is called 'b'"), ("a/other", "no tool is called 'a/other'")):
+        unknown = "no server is called 'b'", "no tool is called 'a/other'"
+        for name, problem in zip(("hello", "b/hello", "a/other"), ("SERVER/NAME", *unknown), strict=True):
             with pytest.raises(LocalProtocolError, match=problem):
                 host.call(name)
 

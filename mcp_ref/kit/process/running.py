@@ -4,7 +4,7 @@ Not here:  what is served (server/server)
 
     Lifespan         a value that a user's generator function makes for the first who needs it, and ends after the last
     end_by_sigterm   SIGTERM ends a wait as Ctrl-C does
-    end_as_by_ctrl_c SIGTERM and SIGHUP end whatever is done; `marked`, `end_marked`: and what was started for it
+    end_as_by_ctrl_c SIGTERM and SIGHUP end whatever is done
     tell, tell_terminal, leave    a word to whoever started the program; its end, although threads still run
 """
 
@@ -18,15 +18,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from pathlib import Path
 from typing import Any, Final, NoReturn
 
 log = logging.getLogger(__name__)
 
 _SIGNAL_INTERVAL: Final = 0.5
 """Seconds until a signal is noticed, at most."""
-
-_MARK: Final = "MCP_REF_STARTED_FOR"
 
 
 class Lifespan:
@@ -140,19 +137,6 @@ def end_as_by_ctrl_c() -> Iterator[None]:
     finally:
         for each in ours:
             signal.signal(each, signal.SIG_DFL)
-
-
-def marked(mark: str) -> dict[str, str]:
-    """The environment of a program that `end_marked` ends with all that it has started; the mark is unique."""
-    return os.environ | {_MARK: mark}
-
-
-def end_marked(mark: str) -> None:
-    """Kill every process that has the mark in its environment, where /proc shows that: also what has left its group."""
-    for each in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            if f"{_MARK}={mark}\0".encode() in each.read_bytes():
-                os.kill(int(each.parent.name), signal.SIGKILL)
 
 
 def tell(text: str) -> None:

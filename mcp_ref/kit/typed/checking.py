@@ -17,7 +17,6 @@ A judge is stricter: for it nothing that the schema says is open.
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import logging
 import re
@@ -220,16 +219,11 @@ _KINDS: Final[dict[type, type]] = {shapes.Array: list, shapes.Row: list, shapes.
 """What an array and an object are in Python; other shapes are of scalars."""
 
 
-def plain_arms(shape: Shape) -> list[Shape]:
-    """The plain shapes of which a value has one."""
-    if isinstance(shape, shapes.Described):
-        return plain_arms(shape.shape)
-    return list(itertools.chain(*map(plain_arms, shape.here))) if isinstance(shape, shapes.Choice) else [shape]
-
-
 def _may_be(shape: Shape, kind: type) -> bool:
     """Return whether a value of a kind may fit: `dict`, `list`, or `object` for scalars."""
-    return any(isinstance(arm, shapes.Anything) or _KINDS.get(type(arm), object) is kind for arm in plain_arms(shape))
+    return any(
+        isinstance(arm, shapes.Anything) or _KINDS.get(type(arm), object) is kind for arm in shapes.plain_arms(shape)
+    )
 
 
 def _expected(shape: Shape) -> str:
@@ -405,7 +399,7 @@ class _Compiler:
         tagged = self._by_tag(shape)
         if len(shape.here) == 1 and tagged is None:
             return self.compile(shape.here[0])
-        arms = [arm for arm in plain_arms(shape) if not isinstance(arm, shapes.Anything)]
+        arms = [arm for arm in shapes.plain_arms(shape) if not isinstance(arm, shapes.Anything)]
         by_value = any(isinstance(arm, shapes.Enumeration) for arm in arms)
         expected = " or ".join(dict.fromkeys(map(_expected, arms)))
         refusal = functools.partial(self._none_of if by_value else self._mismatch, expected)

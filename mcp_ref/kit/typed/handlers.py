@@ -58,7 +58,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final, Literal, NamedTuple, NewType, NoReturn, TypeVar, get_args, get_origin
 
 from mcp_ref.kit.typed import shapes
-from mcp_ref.kit.typed.checking import SchemaMismatch, built, loader, plain_arms, shortened
+from mcp_ref.kit.typed.checking import SchemaMismatch, built, loader, shortened
 from mcp_ref.kit.typed.json_schema import FORMATS, SchemaRefused, Validator, prepare
 from mcp_ref.kit.typed.json_text import decode
 from mcp_ref.kit.typed.publishing import schema_of
@@ -370,7 +370,7 @@ def _string_reader(shape: Shape) -> Callable[[str], Any]:
     """Return what reads a string, as JSON where a number or a boolean is wanted, and checks and converts it like any
     value.
     """
-    arms = [arm for arm in plain_arms(shape) if arm != shapes.Scalar("null")]
+    arms = [arm for arm in shapes.plain_arms(shape) if arm != shapes.Scalar("null")]
     if len(arms) != 1 or not isinstance(arms[0], shapes.Anything | shapes.Scalar | shapes.Enumeration):
         raise TypeError("it is more than one value")
     load = loader(shape)

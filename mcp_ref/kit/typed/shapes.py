@@ -387,3 +387,10 @@ def _shape_of_typed_dict(wire_type: Any, revision: Revision, judged: bool) -> Ob
         demanded = required or any(judged or note.checked for note in also)
         shape.fields[key] = Field(shape_of(hint, revision, judged), required or bool(also), demanded)
     return shape
+
+
+def plain_arms(shape: Shape) -> list[Shape]:
+    """The plain shapes of which a value has one."""
+    if isinstance(shape, Described):
+        return plain_arms(shape.shape)
+    return list(itertools.chain(*map(plain_arms, shape.here))) if isinstance(shape, Choice) else [shape]

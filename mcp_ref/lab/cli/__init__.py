@@ -15,8 +15,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from mcp_ref.errors import ErrorResponse, McpError, MissingClientCapability, RequestTimeout, TransportClosed
-from mcp_ref.kit.process.running import end_as_by_ctrl_c
+from mcp_ref import ErrorResponse, McpError, MissingClientCapability, RequestTimeout, TransportClosed
+from mcp_ref.facts import end_as_by_ctrl_c
 from mcp_ref.lab.cli import render, table
 from mcp_ref.lab.cli.commands import Exit, UsageError
 from mcp_ref.lab.judge.explain import error_meaning

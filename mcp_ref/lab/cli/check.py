@@ -24,14 +24,14 @@ from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from typing import Any, TextIO
 
-from mcp_ref.kit.process.standard_streams import escaped
+from mcp_ref import JsonObject
+from mcp_ref.facts import escaped
 from mcp_ref.lab.cli import render
 from mcp_ref.lab.cli.commands import Exit, UsageError, recorded, recorder_of
 from mcp_ref.lab.judge.check import Checker
 from mcp_ref.lab.judge.rulebook import Finding, sentences
 from mcp_ref.lab.judge.rules.seen import OTHER, Latest, Role
 from mcp_ref.recording.record import Recorder, TraceEvent, TruncatedTrace
-from mcp_ref.wire.messages import JsonObject
 
 _REPORT_TIMEOUT = 5.0
 _SIGNAL_INTERVAL = 0.5
@@ -258,10 +258,10 @@ class Report:
         elif self._args.format != "text":
             self._out.write(self._document())
         else:
-            for (_, rule, who, _), (count, *places) in self._equal.items():
-                if count > 1:
-                    where = escaped(", ".join([*places, "..."][:count]))
-                    self._out.write(f"{count} times: {rule}, {who}: at {where}\n")
+            self._out.writelines(
+                f"{count} times: {rule}, {who}: at {escaped(', '.join([*places, '...'][:count]))}\n"
+                for (_, rule, who, _), (count, *places) in self._equal.items() if count > 1
+            )  # fmt: skip
             what = f"{self.found} finding{'s' * (self.found != 1)} in {self.events} events"
             what += f" of {len(self._args.files)} traces" if self._several else ""
             self._out.write(f"{what}; {len(asked)} rules were checked\n")
@@ -311,7 +311,7 @@ def _covered(rows: list[JsonObject], revision: str) -> dict[str, int]:
 
 
 def _same(finding: JsonObject) -> tuple[Any, ...]:
-    """Return what equal findings have in common; numbers, such as ids, do not make another fault of it."""
+    """Return the key of equal findings; numbers, such as ids, do not make another fault of it."""
     expected = re.sub(r"\d+", "", finding["expected"])
     return expected, finding["rule"], finding["blame"] or "the checker", tuple(finding["ids"])
 

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from enum import IntEnum
 from itertools import islice
@@ -23,21 +23,25 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final, cast
 
-from mcp_ref.client.client import Client
-from mcp_ref.client.entries import read_entries
-from mcp_ref.client.targets import Command, Url
-from mcp_ref.errors import AuthorizationError, ErrorResponse, MethodNotFound, TransportClosed
-from mcp_ref.kit.typed.json_schema import SchemaRefused, prepare
+from mcp_ref import (
+    Client,
+    Command,
+    ErrorResponse,
+    JsonObject,
+    MethodNotFound,
+    Server,
+    TaskHandle,
+    TransportClosed,
+    Url,
+    find_revision,
+    prompt_ref,
+    resource_ref,
+)
+from mcp_ref.facts import SchemaRefused, checked_headers, checked_url, prepare, read_entries
 from mcp_ref.lab.cli import describe, render
 from mcp_ref.lab.cli.form import Form
 from mcp_ref.lab.judge.narrate import METHODS, narrate, narrator_for
-from mcp_ref.pages.basic.transports.streamable_http.client import checked_headers, checked_url
-from mcp_ref.pages.server.utilities.completion import prompt_ref, resource_ref
 from mcp_ref.recording.record import Recorder, Sink, TraceEvent, bounded, events_of
-from mcp_ref.revisions import find_revision
-from mcp_ref.server.server import Server
-from mcp_ref.tasks.handle import TaskHandle
-from mcp_ref.wire.messages import JsonObject
 
 _LOOK_INTERVAL: Final = 5.0  # without a change for so long, a session is asked whether it is still there
 _SLOW: Final = 1.5  # seconds after which a server that starts is said to be slow
@@ -301,6 +305,15 @@ def headers_of(given: list[str]) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in (text.partition(":") for text in given)}
 
 
+def url_of(target: Sequence[str]) -> str | None:
+    """Return the URL that the words after `--` are; None for a command. Raises: ValueError: it cannot be one."""
+    if not target[0].lower().startswith(("http://", "https://")):
+        return None
+    if len(target) > 1:
+        raise UsageError(f"nothing may follow the URL of a server, such as {target[1]!r}")
+    return checked_url(target[0])
+
+
 def _target(args: argparse.Namespace) -> Command | Url:
     """The server that the command line names."""
     # What belongs to one way of naming a server is refused with the others.
@@ -314,20 +327,17 @@ def _target(args: argparse.Namespace) -> Command | Url:
         raise UsageError("--server goes with --config FILE")
     if not args.target:
         raise UsageError("which server? End the line with -- and its URL, or the command that starts it")
-    first, *rest = args.target
-    if first.lower().startswith(("http://", "https://")):
-        if about_commands:
-            raise UsageError("--env and --inherit are for servers that a command starts")
-        if rest:
-            raise UsageError(f"nothing may follow the URL of a server, such as {rest[0]!r}")
-        try:
-            return Url(checked_url(first), checked_headers(headers_of(args.header)))
-        except ValueError as problem:
-            raise UsageError(str(problem)) from None
+    try:
+        if url := url_of(args.target):
+            if about_commands:
+                raise UsageError("--env and --inherit are for servers that a command starts")
+            return Url(url, checked_headers(headers_of(args.header)))
+    except ValueError as problem:
+        raise UsageError(str(problem)) from None
     if about_urls:
         raise UsageError("--header, --token-env and --login are for servers at a URL")
-    if "://" in first:
-        raise UsageError(f"the URL of a server must begin with http:// or https://, not {first!r}")
+    if "://" in args.target[0]:
+        raise UsageError(f"the URL of a server must begin with http:// or https://, not {args.target[0]!r}")
     env = dict(pair(text) for text in args.env if "=" in text)
     named = [text for text in args.env if "=" not in text]
     return Command(args.target, env, stderr=render.note, inherit=args.inherit or named)
@@ -351,22 +361,20 @@ def _configured(path: str, name: str | None) -> Command | Url:
 
 
 def _authorization(args: argparse.Namespace) -> Any:
-    """Return what `--token-env` and `--login` stand for."""
+    """Return the authorization that `--token-env` or `--login` asks for."""
     if args.token_env:
         if not (token := os.environ.get(args.token_env)):
             raise UsageError(f"--token-env: the environment has no {args.token_env}")
         return token
     if not (args.login or args.login_store):
         return None
-    from mcp_ref.pages.basic.authorization.client import OAuth, open_browser
-    from mcp_ref.pages.basic.authorization.token_store import FileStore
+    import webbrowser
+
+    from mcp_ref import FileStore, OAuth
 
     def visit(url: str) -> None:
         render.note(f"to log in, visit {url}")
-        try:
-            open_browser(url)
-        except AuthorizationError:
-            return
+        webbrowser.open(url)
 
     try:
         return OAuth("mcp-ref", visit=visit, store=FileStore(args.login_store) if args.login_store else None)

@@ -13,14 +13,12 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from mcp_ref.errors import McpError, ParseError
-from mcp_ref.kit.process.standard_streams import escaped
+from mcp_ref import REVISIONS, JsonObject, McpError, Refusal
+from mcp_ref.facts import escaped, messages
 from mcp_ref.lab.cli import render
 from mcp_ref.lab.cli.commands import Exit, UsageError, ask
 from mcp_ref.lab.testing.contract import check_contract, contract_diff, contract_of, write_contract
 from mcp_ref.lab.testing.reports import Row, report
-from mcp_ref.revisions import REVISIONS
-from mcp_ref.wire.messages import JsonObject, decode
 
 
 def run(args: argparse.Namespace) -> Exit:
@@ -61,11 +59,11 @@ def _asked(args: argparse.Namespace, old: JsonObject | None) -> JsonObject:
 
 def _read(path: str) -> Any:
     try:
-        contract = decode(Path(path).read_bytes())
+        contract = messages.decode(Path(path).read_bytes())
         check_contract(contract)
     except OSError as problem:
         raise UsageError(str(problem)) from None
-    except (ValueError, ParseError) as problem:  # also NoContract
+    except (ValueError, Refusal) as problem:  # also NoContract
         raise UsageError(f"{path} cannot be read as a contract: {problem}") from None
     return contract
 

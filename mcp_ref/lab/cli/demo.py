@@ -28,21 +28,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from mcp_ref.client.client import Client
-from mcp_ref.errors import ErrorResponse, RequestCancelled, ToolError, TransportClosed
-from mcp_ref.kit.threads.deadline import Cancel
+from mcp_ref import (
+    STATELESS_REVISIONS,
+    CacheHint,
+    Cancel,
+    Client,
+    Context,
+    ErrorResponse,
+    JsonObject,
+    RequestCancelled,
+    Server,
+    ToolError,
+    TransportClosed,
+    find_revision,
+    prompt_ref,
+    reply,
+    text_of,
+)
+from mcp_ref.facts import FEATURES, StdioClientTransport
 from mcp_ref.lab.judge.narrate import Narrator, page_in
-from mcp_ref.pages.basic.transports.stdio import StdioClientTransport
-from mcp_ref.pages.client.sampling import reply
-from mcp_ref.pages.server.utilities.caching import CacheHint
-from mcp_ref.pages.server.utilities.completion import prompt_ref
 from mcp_ref.recording.record import Recorder, TraceEvent
-from mcp_ref.revisions import LATEST_STATELESS, find_revision
-from mcp_ref.server.server import Server
-from mcp_ref.server.session import Context
-from mcp_ref.wire.content import text_of
-from mcp_ref.wire.deprecated import FEATURES
-from mcp_ref.wire.messages import JsonObject
 
 _BOOKINGS: Final = "trip://bookings"
 SCENE: Final = "\n== "
@@ -218,7 +223,7 @@ def converse(recorder: Recorder, telling: Telling, revision: str | None, *, http
     Blocks: about a second; each request at most 5.
     Raises: McpError where a step fails; the server is ended then too.
     """
-    spoken = find_revision(revision or LATEST_STATELESS)
+    spoken = find_revision(revision or STATELESS_REVISIONS[-1])
     command = [sys.executable, "-m", "mcp_ref.lab.cli.demo"]
     target: Any
     if not http:

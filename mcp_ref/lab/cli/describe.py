@@ -12,12 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from mcp_ref.kit.typed.checking import plain_arms
-from mcp_ref.kit.typed.shapes import Object, shape_of
+from mcp_ref import REVISIONS, Revision
+from mcp_ref.facts import KINDS, MAY_ASK, InputRequiredResult, shapes
 from mcp_ref.lab.judge.narrate import METHODS, method_row, page_in
-from mcp_ref.pages.basic.mrtr import KINDS, InputRequiredResult
-from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.wire.negotiated import MAY_ASK
 
 _WAYS: Final = {"client": "C > S", "server": "S > C", "both": "both"}
 
@@ -95,8 +92,8 @@ def _fields(wire_type: Any, revision: Revision, having: list[Revision]) -> Itera
     """A line for each member of the type, with its history; the arms of a union one after the other."""
     from mcp_ref.lab.judge.compare import words  # loads the rules of the checker, which no other command needs
 
-    whole = {each: plain_arms(shape_of(wire_type, each, judged=True)) for each in having}
-    arms = {each: [arm for arm in whole[each] if isinstance(arm, Object)] for each in having}
+    whole = {each: shapes.plain_arms(shapes.shape_of(wire_type, each, judged=True)) for each in having}
+    arms = {each: [arm for arm in whole[each] if isinstance(arm, shapes.Object)] for each in having}
     if not any(arm.fields for arm in arms[revision]):
         yield "    no members of its own"
     for number, arm in enumerate(arms[revision]):

@@ -25,12 +25,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from mcp_ref.errors import RequestTimeout, TransportClosed
-from mcp_ref.kit.process.running import end_marked, marked
+from mcp_ref import RequestTimeout, TransportClosed, find_revision
 from mcp_ref.lab.cli import render
 from mcp_ref.lab.cli.commands import Exit, UsageError
 from mcp_ref.lab.judge.compare import FORMATS, UNSEEN, compare, explained
-from mcp_ref.revisions import find_revision
+from mcp_ref.lab.testing.marks import end_marked, marked
 
 
 def run(args: argparse.Namespace) -> Exit:

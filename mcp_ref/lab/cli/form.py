@@ -12,11 +12,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from mcp_ref.client.session import ClientContext
-from mcp_ref.kit.process.standard_streams import escaped
+from mcp_ref import JsonObject, accept, cancel, decline
+from mcp_ref.facts import content_problem, escaped
 from mcp_ref.lab.cli import render
-from mcp_ref.pages.client.elicitation import ElicitResult, accept, cancel, content_problem, decline
-from mcp_ref.wire.messages import JsonObject
 
 _WORDS: Final = {"yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}
 
@@ -35,8 +33,8 @@ class Form:
     def __init__(self, given: Mapping[str, str], *, asking: bool, read: Callable[[str], str] | None = None) -> None:
         self._given, self._asking, self._read = given, asking, read
 
-    def __call__(self, message: str, schema: JsonObject, ctx: ClientContext) -> ElicitResult:
-        """Return what the user answers to the server that `ctx` names. Blocks until a line was read for each field."""
+    def __call__(self, message: str, schema: JsonObject, ctx: Any) -> Any:
+        """Return the user's answer to the server that `ctx` names. Blocks until a line was read for each field."""
         # MUST: make clear which server asks (client/elicitation#user-interaction-model)
         render.note(f"{ctx.server_info.get('name', 'the server')} asks: {message}")
         required = schema.get("required", [])
@@ -75,13 +73,14 @@ class Form:
             if not text:
                 return None
             value: Any = text
-            if field.get("type") == "array":
-                value = [part.strip() for part in text.split(",")]
-            elif field.get("type") == "boolean":
-                value = _WORDS.get(text.lower(), text)
-            elif field.get("type") in ("integer", "number"):
-                with suppress(ValueError):
-                    value = json.loads(text)
+            match field.get("type"):
+                case "array":
+                    value = [part.strip() for part in text.split(",")]
+                case "boolean":
+                    value = _WORDS.get(text.lower(), text)
+                case "integer" | "number":
+                    with suppress(ValueError):
+                        value = json.loads(text)
             problem = content_problem({"properties": {name: field}}, {name: value})
             if problem is None or not self._asking:
                 return value

@@ -23,20 +23,15 @@ from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any, Final
 
-from mcp_ref.errors import McpError
-from mcp_ref.host.consent import Answer, Consent, ConsentRefused, Question, Rule
-from mcp_ref.host.host import Host, Listed
-from mcp_ref.kit.process.pipes import HAS_POLL, LineSplitter, WakePipe
-from mcp_ref.kit.process.standard_streams import escaped
-from mcp_ref.kit.threads.deadline import Cancel
+from mcp_ref import Answer, Cancel, Consent, ConsentRefused, Host, JsonObject, McpError, Question, Rule, reply
+from mcp_ref.facts import LineSplitter, escaped
 from mcp_ref.lab.cli import render
 from mcp_ref.lab.cli.commands import Exit, UsageError, arguments_of, pair
 from mcp_ref.lab.cli.form import Form
-from mcp_ref.pages.client.sampling import reply
-from mcp_ref.wire.messages import JsonObject
 
 MAX_EVENTS: Final = 1_000
 _MAX_TYPED: Final = 1 << 20  # bytes of a line
+_HAS_POLL: Final = hasattr(select, "poll")
 _CHOICES: Final = {
     "y": Answer(True), "r": Answer(True, "run"), "a": Answer(True, "always"), "t": Answer(True, "always", all=True),
     "n": Answer(False),
@@ -73,22 +68,21 @@ class Terminal:
         self._early: deque[str] = deque()
         self._lines = LineSplitter(_MAX_TYPED, cut=True)
         self._ended = False
-        self._stop = WakePipe()
-        self._stop.open()
+        self._stop, self._stopping = os.pipe()
         # Daemon: on Windows nothing ends its read but the input's end.
         self._thread = threading.Thread(target=self._run, name="mcp-host-input", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        poll: Any = select.poll() if HAS_POLL else None
-        for fd in (0, self._stop.fd) if HAS_POLL else ():
+        poll: Any = select.poll() if _HAS_POLL else None
+        for fd in (0, self._stop) if _HAS_POLL else ():
             poll.register(fd, select.POLLIN)
         while not self._ended:
-            if not HAS_POLL:
+            if not _HAS_POLL:
                 chunk = _read()
                 with self._lock:
                     self._hand_over_locked(chunk)
-            elif self._stop.fd in dict(poll.poll()):
+            elif self._stop in dict(poll.poll()):
                 break
             else:
                 with self._lock:
@@ -98,7 +92,7 @@ class Terminal:
 
     def _take_typed_locked(self) -> None:
         """Take what was typed already."""
-        while HAS_POLL and not self._ended and select.select([0], [], [], 0)[0]:
+        while _HAS_POLL and not self._ended and select.select([0], [], [], 0)[0]:
             self._hand_over_locked(_read())
 
     def _hand_over_locked(self, chunk: bytes) -> None:
@@ -152,13 +146,14 @@ class Terminal:
 
     def close(self) -> None:
         """End the thread: its wait for the input ends by a pipe of its own."""
-        self._stop.set()
+        os.write(self._stopping, b"!")
         self._thread.join(1)
-        self._stop.close()
+        os.close(self._stopping)
+        os.close(self._stop)
 
 
 def _read() -> bytes:
-    """Return what the terminal has; nothing: the input has ended."""
+    """Return the input of the terminal; nothing: it has ended."""
     try:
         return os.read(0, 65536)
     except OSError:
@@ -343,7 +338,7 @@ def servers_of(host: Host) -> Iterator[str]:
         yield from (f"    ! {warning}" for warning in hosted.warnings)
 
 
-def tools_of(rows: Iterable[Listed]) -> Iterator[str]:
+def tools_of(rows: Iterable[Any]) -> Iterator[str]:
     """Entries with the names that they have here, and what has changed."""
     for row in rows:
         changed = "  (changed since you consented to it)" if row.state == "changed" else ""

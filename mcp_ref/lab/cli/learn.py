@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from mcp_ref.kit.process.private_files import open_plain, read_private, replace_private
+from mcp_ref.facts import open_plain, read_private, replace
 from mcp_ref.lab.cli import render
 from mcp_ref.lab.cli.commands import Exit, UsageError
 from mcp_ref.lab.judge.draw import steps
@@ -101,7 +102,7 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def _progress() -> dict[str, Any]:
-    """Return what was done here: for each number whether it is `solved`, and how many `hints` were given."""
+    """Return the progress in this folder: for each number whether it is `solved`, and how many `hints` were given."""
     try:
         found = read_private(Path(PROGRESS), _MAX_PROGRESS, open_plain)
     except (OSError, ValueError) as problem:
@@ -119,7 +120,7 @@ def _is_row(row: Any) -> bool:
 
 def _keep(progress: dict[str, Any]) -> None:
     try:
-        replace_private(Path(PROGRESS).absolute(), {number: done for number, done in progress.items() if done})
+        replace(Path(PROGRESS).absolute(), [json.dumps({number: done for number, done in progress.items() if done})])
     except OSError as problem:
         raise UsageError(f"{PROGRESS} cannot be written: {problem}") from None
 
@@ -209,7 +210,7 @@ def _told(verdict: Any) -> Iterator[str]:
 
 
 def _drawn(verdict: Any) -> Iterator[str]:
-    """Return what happened at the end, as a sequence diagram."""
+    """Yield the end of the conversation as a sequence diagram."""
     # As one connection: how often the program was started is not what matters here.
     events = [event._replace(conn=1) for event in verdict.events]
     arrows = steps(events, wrong={verdict.at, *(finding.seq for finding in verdict.findings)})

@@ -19,18 +19,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from mcp_ref.errors import TransportClosed
-from mcp_ref.kit.process.standard_streams import escaped
+from mcp_ref import REVISIONS, STATELESS_REVISIONS, TransportClosed
+from mcp_ref.facts import escaped
 from mcp_ref.lab.cli import render
-from mcp_ref.lab.cli.commands import Exit, UsageError, headers_of
+from mcp_ref.lab.cli.commands import Exit, UsageError, headers_of, url_of
 from mcp_ref.lab.testing.cases import FUNCTIONS
 from mcp_ref.lab.testing.probe import Case, Probe, cases, judge
 from mcp_ref.lab.testing.probe_client import ProbeClient
 from mcp_ref.lab.testing.raw_talk import Options
 from mcp_ref.lab.testing.reports import Row, Verdict, report
-from mcp_ref.pages.basic.transports.streamable_http.client import checked_url
 from mcp_ref.recording.record import Recorder, TraceEvent
-from mcp_ref.revisions import LATEST_STATELESS, REVISIONS
 
 _SIGN_INTERVAL: Final = 10.0  # seconds
 
@@ -42,7 +40,10 @@ def run(args: argparse.Namespace) -> Exit:
         if not any(case.about(word) for case in known):
             raise UsageError(f"no case is about {word!r}; mcp-ref probe --list has them all")
     if args.list:
-        render.put(_listed(case) for case in known if not args.only or any(map(case.about, args.only)))
+        render.put(
+            f"{case.name:<36} {case.says} ({case.over}; {', '.join(case.needs) or 'anything'})"
+            for case in known if not args.only or any(map(case.about, args.only))
+        )  # fmt: skip
         return Exit.OK
     if args.url and (args.target or args.client or "://" not in args.url):
         raise UsageError(f"{args.url!r} must be a URL, alone; a command comes after --")
@@ -83,17 +84,12 @@ def _probed(args: argparse.Namespace) -> list[Row]:
 
 
 def _of_server(args: argparse.Namespace, recorder: Recorder) -> Probe:
-    target: str | list[str] = args.target
-    if target[0].lower().startswith(("http://", "https://")):
-        if len(target) > 1:
-            raise UsageError(f"nothing may follow the URL of a server, such as {target[1]!r}")
-        target = checked_url(target[0])
     seed = random.Random(args.seed) if args.seed is not None else secrets.SystemRandom()
     options = Options(
         args.timeout, args.only, args.allow_calls or "", args.allow_reads, args.heavy, args.slow_tool or "",
         _calls(args.call), headers_of(args.header), args.inherit, f"no-such-{seed.getrandbits(32):08x}",
     )  # fmt: skip
-    return Probe(target, options, recorder)
+    return Probe(url_of(args.target) or args.target, options, recorder)
 
 
 def _of_client(args: argparse.Namespace, recorder: Recorder) -> ProbeClient:
@@ -110,7 +106,7 @@ def _of_each(probe: Any, args: argparse.Namespace) -> Iterator[Row]:
     except TransportClosed:
         if not args.client:
             # A guarded server: whether it says so rightly can be seen without a token.
-            yield from (row for row in probe.run(LATEST_STATELESS.name, guarded=True) if row.verdict != "skip")
+            yield from (row for row in probe.run(STATELESS_REVISIONS[-1].name, guarded=True) if row.verdict != "skip")
         raise
     played = [case for case in probe.chosen if case.play or case.name in FUNCTIONS or not case.rules]
     total, told = sum(each in case.sentences for each in spoken for case in played), time.monotonic()
@@ -135,7 +131,7 @@ def _calls(path: str | None) -> list[Any]:
 
 
 def expected_of(path: str) -> dict[tuple[str, str], str]:
-    """Return what is known to fail: by case and revision the reason."""
+    """Return the expected failures: by case and revision the reason."""
     found = {}
     try:
         lines = Path(path).read_text("utf-8").splitlines()
@@ -177,9 +173,3 @@ def _told(rows: Sequence[Row], known: Sequence[Case]) -> Iterator[str]:
         names = dict.fromkeys(row.name for row in rows if row.verdict == "skip" and row.says == reason)
         yield f"skip  {escaped(reason)}: {', '.join(names)}"
     yield ", ".join(f"{sum(row.verdict == kind for row in rows)} {kind}" for kind in get_args(Verdict))
-
-
-def _listed(case: Case) -> str:
-    """A line of `--list`."""
-    needs = f" ({case.over}; {', '.join(case.needs) or 'anything'})"
-    return f"{case.name:<36} {case.says}{needs}"

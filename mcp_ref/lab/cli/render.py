@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from mcp_ref.kit.process.standard_streams import escaped
-from mcp_ref.wire.content import data_of
+from mcp_ref import data_of
+from mcp_ref.facts import escaped
 
 Anyone = Mapping[str, Any]
 _KEPT: Final = "\n\t"
@@ -57,7 +57,7 @@ def _wrapped(text: str, indent: str, further: str | None = None) -> Iterator[str
 
 
 def properties_of(schema: Anyone) -> Anyone:
-    """Return what a schema says of the members of an object; nothing where a server has written something else."""
+    """Return the schemas of an object's members; none where a server has written something else."""
     found = schema.get("properties")
     return found if isinstance(found, Mapping) else {}
 
@@ -154,19 +154,20 @@ def contents(rows: Iterable[Anyone]) -> Iterator[str | bytes]:
 
 def _blocks(blocks: Iterable[Anyone]) -> Iterator[str]:
     for block in blocks:
-        kind, inner = block["type"], block.get("resource", {})
-        if kind == "text":
-            yield str(block["text"])
-        elif kind == "resource":
-            yield str(inner["text"]) if "text" in inner else f"[resource {inner['uri']}]"
-        elif kind == "resource_link":
-            yield f"[link {block['uri']}: {block['name']}]"
-        else:
-            yield f"[{kind} {block.get('mimeType', '')}, {len(str(block.get('data', ''))) * 3 // 4} bytes]"
+        match block["type"]:
+            case "text":
+                yield str(block["text"])
+            case "resource":
+                inner = block.get("resource", {})
+                yield str(inner["text"]) if "text" in inner else f"[resource {inner['uri']}]"
+            case "resource_link":
+                yield f"[link {block['uri']}: {block['name']}]"
+            case kind:
+                yield f"[{kind} {block.get('mimeType', '')}, {len(str(block.get('data', ''))) * 3 // 4} bytes]"
 
 
 def alike(word: str, known: Iterable[str]) -> str:
-    """Return what an error about an unknown name adds: the known name that is most like it, if there is one."""
+    """Return the hint for an unknown name: the known name that is most like it, if there is one."""
     from difflib import get_close_matches
 
     return "".join(f"; did you mean {each}?" for each in get_close_matches(word, known, 1))

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import argparse
 
-from mcp_ref.errors import TransportClosed
-from mcp_ref.kit.process.running import end_by_sigterm
-from mcp_ref.kit.process.standard_streams import escaped
+from mcp_ref import TransportClosed
+from mcp_ref.facts import StdioServerTransport, end_by_sigterm, escaped
 from mcp_ref.lab.cli import render
-from mcp_ref.lab.cli.commands import Exit, UsageError
-from mcp_ref.pages.basic.transports.stdio import StdioServerTransport
-from mcp_ref.pages.basic.transports.streamable_http.client import checked_url
+from mcp_ref.lab.cli.commands import Exit, UsageError, url_of
 
 
 def run(args: argparse.Namespace) -> Exit:
@@ -41,12 +38,7 @@ def _against(args: argparse.Namespace) -> Exit:
 
     turns, notes = turns_of(args.file)
     _tell(notes)
-    target = args.target
-    if target[0].lower().startswith(("http://", "https://")):
-        if len(target) > 1:
-            raise UsageError(f"nothing may follow the URL of a server, such as {target[1]!r}")
-        target = checked_url(target[0])
-    differences, answers = against(turns, target, ignore=args.ignore, timeout=args.timeout)
+    differences, answers = against(turns, url_of(args.target) or args.target, ignore=args.ignore, timeout=args.timeout)
     render.put(escaped(each) for each in differences)
     render.put([f"{len(differences)} difference{'s' * (len(differences) != 1)} in {answers} answers"])
     return Exit.PROTOCOL if differences else Exit.OK

@@ -15,9 +15,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from mcp_ref import __version__
+from mcp_ref import REVISIONS, __version__
 from mcp_ref.lab.cli import commands
-from mcp_ref.revisions import REVISIONS
 
 # -- kinds of values: argparse says "invalid seconds value" where this is not a number, hence the names
 
@@ -51,7 +50,7 @@ class Argument(NamedTuple):
 
 
 def word(name: str, help: str, **more: Any) -> Argument:
-    """Return what stands in its place without a name: `word("uri", ...)`."""
+    """Return a positional argument: `word("uri", ...)`."""
     return Argument((name,), {"help": help, **more})
 
 
@@ -329,7 +328,7 @@ _EPILOG: Final = "A server comes after --: the command that starts it, or its UR
 
 
 def _help() -> str:
-    """Return what `mcp-ref --help` lists: each command, and an example of it."""
+    """Return the text of `mcp-ref --help`: each command, and an example of it."""
     lines = ["The Model Context Protocol, to be seen and used."]
     for use, rows in GROUPS.items():
         lines += ["", f"{use}:"]
@@ -339,7 +338,7 @@ def _help() -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what parses the words before `--`; `run` of what it gives is the function that does the command."""
+    """Return the parser of the words before `--`; `run` of its result is the function of the command."""
     plain = argparse.RawDescriptionHelpFormatter
     usage = "mcp-ref [-h] [--version] COMMAND ..."
     top = argparse.ArgumentParser("mcp-ref", usage, _help(), _EPILOG, formatter_class=plain)
@@ -355,11 +354,11 @@ def parser() -> argparse.ArgumentParser:
         if row.server:
             added.usage = f"{words} {_SERVER}"
             added.epilog = f"{epilog}\nor with a URL after --, or without -- and with --config FILE"
-        elif row.name == "diff":
-            # What comes right after --traffic is its file.
-            added.usage = words.removesuffix("OLD NEW").rstrip().replace("diff", "diff OLD NEW", 1)
-        elif row.name == "check":
-            added.usage = f"{words}\n       mcp-ref check [options] {_SERVER}"
-        elif row.name == "replay":
-            added.usage = f"{words}\n       mcp-ref replay [options] TRACE --against {_SERVER}, or a URL"
+        else:
+            added.usage = {
+                # What comes right after --traffic is its file.
+                "diff": words.removesuffix("OLD NEW").rstrip().replace("diff", "diff OLD NEW", 1),
+                "check": f"{words}\n       mcp-ref check [options] {_SERVER}",
+                "replay": f"{words}\n       mcp-ref replay [options] TRACE --against {_SERVER}, or a URL",
+            }.get(row.name)
     return top

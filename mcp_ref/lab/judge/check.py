@@ -22,7 +22,8 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
-from mcp_ref.errors import Refusal, RemoteProtocolError
+from mcp_ref import REVISIONS, STATELESS_REVISIONS, JsonObject, Refusal, RemoteProtocolError, Revision
+from mcp_ref.facts import METHODS, declares, is_stateless, messages
 from mcp_ref.lab.judge import learning
 from mcp_ref.lab.judge.rulebook import Finding, Place, Rulebook
 from mcp_ref.lab.judge.rules import session
@@ -39,20 +40,15 @@ from mcp_ref.lab.judge.rules.seen import (
     key,
     recorded_by,
 )
-from mcp_ref.pages.basic.versioning import (
+from mcp_ref.lab.words import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     LOG_LEVEL,
     PROTOCOL_VERSION,
     SERVER_INFO,
     SUBSCRIPTION_ID,
-    is_stateless,
 )
-from mcp_ref.pages.table import METHODS
 from mcp_ref.recording.record import TraceEvent
-from mcp_ref.revisions import LATEST_STATELESS, REVISIONS, STATELESS_REVISIONS, Revision
-from mcp_ref.wire.messages import JsonObject, encode, kind_of
-from mcp_ref.wire.negotiated import declares
 
 _SSE: Final = REVISIONS["2024-11-05"]
 _MAX_TEXT: Final = 200  # lines that may be one message with line breaks in it
@@ -89,7 +85,7 @@ class Checker:
         return self._rules.applied
 
     def feed(self, event: TraceEvent) -> list[Finding]:
-        """Return what is wrong with the event; or, by what it shows, with an earlier one."""
+        """Return the findings about the event; or, by what it shows, about an earlier one."""
         found = self._rules.findings = []
         if event.direction == "stderr":
             return found
@@ -113,7 +109,7 @@ class Checker:
         return found
 
     def end(self) -> list[Finding]:
-        """Return what is wrong with connections, once the last event has come."""
+        """Return the findings about connections, once the last event has come."""
         found = self._rules.findings = []
         self._rules.end()
         for link in dict.fromkeys(self._links.values()):
@@ -199,7 +195,7 @@ class Checker:
             self._take_message(link, sender, each, event, exchange)
 
     def _take_more(self, link: Link, sender: Role, exchange: Exchange, event: TraceEvent, facts: JsonObject) -> None:
-        """Return what comes after the request: the reply, an event of it, its end."""
+        """Take what comes after the request: the reply, an event of it, its end."""
         again = link.event_ids.get(str(facts.get("eventId")))
         self._take_reply(link, sender, exchange, event, facts)
         if again is not None and again[1] == event.message and exchange.header("last-event-id") is not None:
@@ -265,7 +261,7 @@ class Checker:
             exchange.last_event = str(facts["eventId"])
             link.event_ids[exchange.last_event] = exchange.number, event.message
         if "id" in as_object(event.message):
-            link.delivered[encode(as_object(event.message))] = exchange.number
+            link.delivered[messages.encode(as_object(event.message))] = exchange.number
 
     def _take_status(self, link: Link, exchange: Exchange, event: TraceEvent, facts: JsonObject) -> None:
         """The head of a reply."""
@@ -298,22 +294,24 @@ class Checker:
 
     def _take(self, link: Link, sender: Role, event: TraceEvent, exchange: Exchange | None) -> None:
         """A message, a batch, text that is neither, or nothing."""
-        message = event.message
-        if isinstance(message, dict):
-            self._take_message(link, sender, message, event, exchange)
-        elif isinstance(message, list):
-            # What answers a batch that was found may be one, too.
-            if (sender == "client" or not link.unread) and self._judge_batch(link, sender, event, exchange):
-                link.unread += len(message) if sender == "client" else 0
+        match event.message:
+            case None:
                 return
-            for each in message:
-                self._take_message(link, sender, each, event, exchange)
-        elif message is not None:
-            # The body of a refusal may be any text.
-            is_json = exchange is not None and "json" in exchange.answers.get("content-type", "")
-            succeeds = exchange is not None and (exchange.status or 0) < 300
-            if sender == "client" or exchange is None or exchange.streams or (is_json and succeeds):
-                self._take_text(link, sender, event)
+            case dict() as message:
+                self._take_message(link, sender, message, event, exchange)
+            case list() as batch:
+                # What answers a batch that was found may be one, too.
+                if (sender == "client" or not link.unread) and self._judge_batch(link, sender, event, exchange):
+                    link.unread += len(batch) if sender == "client" else 0
+                    return
+                for each in batch:
+                    self._take_message(link, sender, each, event, exchange)
+            case _:
+                # The body of a refusal may be any text.
+                is_json = exchange is not None and "json" in exchange.answers.get("content-type", "")
+                succeeds = exchange is not None and (exchange.status or 0) < 300
+                if sender == "client" or exchange is None or exchange.streams or (is_json and succeeds):
+                    self._take_text(link, sender, event)
 
     def _judge_batch(self, link: Link, sender: Role, event: TraceEvent, exchange: Exchange | None) -> set[str]:
         revision = self._spoken(link, exchange)
@@ -353,7 +351,7 @@ class Checker:
             self._text_is_over(link, sender)
 
     def _text_is_over(self, link: Link, sender: Role) -> None:
-        """Return what could have been the beginning of a message was not."""
+        """Judge the texts that could have been the beginning of a message, and were not."""
         waiting, link.text[sender] = link.text[sender], []
         for event in waiting:
             self._judge_text(link, sender, event)
@@ -468,13 +466,13 @@ _OWN_KEYS: Final = frozenset({
 
 def _stateless(*named: Any) -> Revision:
     """The newest stateless revision of those that are named, or of all."""
-    return next((each for each in reversed(STATELESS_REVISIONS) if each.name in named), LATEST_STATELESS)
+    return next((each for each in reversed(STATELESS_REVISIONS) if each.name in named), STATELESS_REVISIONS[-1])
 
 
 def _is_framed(message: JsonObject) -> bool:
     """Return whether a message has the frame that it must have: a quick look, for nearly all have."""
     try:
-        return kind_of(message) != "request" or not message["method"].startswith("notifications/")
+        return messages.kind_of(message) != "request" or not message["method"].startswith("notifications/")
     except (Refusal, RemoteProtocolError):
         return False
 

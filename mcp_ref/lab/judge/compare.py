@@ -1,4 +1,4 @@
-"""What differs between two revisions, as the tables have it that the code itself reads.
+"""The differences between two revisions, by the tables that the code itself reads.
 
 Spec:      the changelog page of each revision
 Not here:  the tables: methods (each page), members (the types), rules (revisions), sentences
@@ -17,28 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from mcp_ref.errors import STATELESS_ERRORS
-from mcp_ref.kit.typed.shapes import (
-    Anything,
-    Array,
-    Choice,
-    Enumeration,
-    FromRevision,
-    Judged,
-    Map,
-    Object,
-    Scalar,
-    peel,
-    published_name,
-    shape_of,
-)
+from mcp_ref import REVISIONS, Revision, find_revision
+from mcp_ref.facts import FEATURES, KINDS, InputRequiredResult, shapes
 from mcp_ref.lab.judge.explain import error_meaning
 from mcp_ref.lab.judge.narrate import METHODS, method_row
 from mcp_ref.lab.judge.rulebook import sentences
-from mcp_ref.pages.basic.mrtr import KINDS, InputRequiredResult
-from mcp_ref.pages.basic.transports.streamable_http.headers import ANNOTATION
-from mcp_ref.revisions import REVISIONS, Revision, find_revision
-from mcp_ref.wire.deprecated import FEATURES
+from mcp_ref.lab.words import STATELESS_ERRORS
 
 UNSEEN: Final = (
     "`receiver` is whoever gets a request. Rules are columns of mcp_ref/revisions.py. Each sentence stands under the "
@@ -113,10 +97,10 @@ def members_of(revision: Revision) -> dict[str, str]:
     """Each type that a message of the revision can hold, and each of its members, by today's names."""
     found: dict[str, str] = {}
     for wire_type in _wire_types(revision):
-        name, shape = wire_type.__name__, shape_of(wire_type, revision, judged=True)
-        named = published_name(wire_type, revision)
+        name, shape = wire_type.__name__, shapes.shape_of(wire_type, revision, judged=True)
+        named = shapes.published_name(wire_type, revision)
         found[name] = "a type" if named == name else f"a type, named {named}"
-        if isinstance(shape, Object):
+        if isinstance(shape, shapes.Object):
             for member, field in shape.fields.items():
                 found[f"{name}.{member}"] = f"{words(field.shape)}, {'required' if field.required else 'optional'}"
     return found
@@ -132,14 +116,14 @@ def _wire_types(revision: Revision) -> list[Any]:
     for hint in todo:
         if hint:
             _collect(hint, candidates)
-            _look(shape_of(hint, revision, judged=True), here)
-    return [each for each in candidates if published_name(each, revision) in here]
+            _look(shapes.shape_of(hint, revision, judged=True), here)
+    return [each for each in candidates if shapes.published_name(each, revision) in here]
 
 
 def _collect(hint: Any, found: dict[Any, None]) -> None:
     """Every TypedDict that a hint mentions, whatever the revision."""
-    peeled = peel(hint)
-    inner = [note.type for note in peeled.notes if isinstance(note, FromRevision | Judged)]
+    peeled = shapes.peel(hint)
+    inner = [note.type for note in peeled.notes if isinstance(note, shapes.FromRevision | shapes.Judged)]
     if typing.is_typeddict(peeled.bare):
         if peeled.bare not in found:
             found[peeled.bare] = None
@@ -153,12 +137,12 @@ def _collect(hint: Any, found: dict[Any, None]) -> None:
 def _look(shape: Any, here: set[str]) -> None:
     """The names of the objects that a shape holds."""
     inner: Sequence[Any] = ()
-    if isinstance(shape, Object) and shape.name not in here:
+    if isinstance(shape, shapes.Object) and shape.name not in here:
         here.add(shape.name)
         inner = [field.shape for field in shape.fields.values()]
-    elif isinstance(shape, (Array, Map)):
+    elif isinstance(shape, (shapes.Array, shapes.Map)):
         inner = [shape.each]
-    elif isinstance(shape, Choice):
+    elif isinstance(shape, shapes.Choice):
         inner = shape.here
     for each in inner:
         _look(each, here)
@@ -166,21 +150,21 @@ def _look(shape: Any, here: set[str]) -> None:
 
 def words(shape: Any) -> str:
     """A shape in a few words, with its bounds: "array of Tool", "number from 0 to 1"."""
-    if isinstance(shape, Scalar):
+    if isinstance(shape, shapes.Scalar):
         low, high = shape.bounds.minimum, shape.bounds.maximum
         bounds = (f" from {low:g}" if low is not None else "") + (f" to {high:g}" if high is not None else "")
         return shape.kind + bounds + (f" ({shape.format})" if shape.format else "")
-    if isinstance(shape, Enumeration):
+    if isinstance(shape, shapes.Enumeration):
         return " | ".join(f'"{value}"' for value in shape.values)
-    if isinstance(shape, Array):
+    if isinstance(shape, shapes.Array):
         most = f" of at most {shape.at_most.items}" if shape.at_most else " of"
         each = words(shape.each)
         return f"array{most} ({each})" if " | " in each else f"array{most} {each}"
-    if isinstance(shape, Map):
+    if isinstance(shape, shapes.Map):
         return f"object of {words(shape.each)}"
-    if isinstance(shape, Choice):
+    if isinstance(shape, shapes.Choice):
         return " | ".join(dict.fromkeys(map(words, shape.here)))
-    return "any JSON" if isinstance(shape, Anything) else str(shape.name)
+    return "any JSON" if isinstance(shape, shapes.Anything) else str(shape.name)
 
 
 def _rules(revision: Revision) -> dict[str, str]:
@@ -207,7 +191,7 @@ def _headers(revision: Revision) -> dict[str, str]:
         "Last-Event-ID": (revision.sse_resumption, "where an event stream goes on"),
         "Mcp-Method": (stateless, "the method of the body"),
         "Mcp-Name": (stateless, "the tool, prompt or resource that the body names"),
-        "Mcp-Param-*": (stateless, f"an argument that {ANNOTATION} marks"),
+        "Mcp-Param-*": (stateless, "an argument that x-mcp-header marks"),
         "GET": (not stateless, "opens an event stream"),
         "DELETE": (revision.session_header, "ends the session"),
     }
@@ -215,7 +199,7 @@ def _headers(revision: Revision) -> dict[str, str]:
 
 
 def _deprecated(revision: Revision) -> dict[str, str]:
-    """Return what the revision calls deprecated, with what to do instead."""
+    """Return the features that the revision calls deprecated, with what to do instead."""
     rows = FEATURES.items()
     return {name: row.instead for name, row in rows if REVISIONS[row.since].order <= revision.order}
 

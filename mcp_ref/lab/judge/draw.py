@@ -15,11 +15,11 @@ from collections.abc import Collection, Iterable, Iterator
 from html import escape
 from typing import Any, Final, NamedTuple
 
-from mcp_ref.kit.process.standard_streams import escaped
+from mcp_ref import JsonObject
+from mcp_ref.facts import escaped
 from mcp_ref.lab.judge.narrate import Narrator
 from mcp_ref.lab.judge.rules.seen import Said, as_object
 from mcp_ref.recording.record import TraceEvent, as_text
-from mcp_ref.wire.messages import JsonObject
 
 MAX_ARROWS: Final = 200
 """So many arrows GitHub draws of a Mermaid diagram."""
@@ -75,16 +75,18 @@ def steps(events: Iterable[TraceEvent], *, http: bool = False, wrong: Collection
         text = _text(told.head, message, body)
         if http and "status" in facts and kind == "notification":
             text += f" (on the stream of {facts.get('method')})"
+        text = escaped(text)
+        text = text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
         answers = _answers(body, told.request)
         # The metadata of the resource is the server's; whatever else is said about tokens goes elsewhere.
         aside = "oauth" in facts and "protected" not in str(facts.get("what"))
         kind = "error" if "error" in body or refuses or isinstance(message, str) else kind
-        found.append(Step(event, sender, kind, _short(text), told.span, answers, event.seq in wrong, aside))
+        found.append(Step(event, sender, kind, text, told.span, answers, event.seq in wrong, aside))
     return found
 
 
 def _text(head: str, message: Any, body: JsonObject) -> str:
-    """Return what stands at an arrow: the narrator's head without the time, and what tells one message from another."""
+    """Return the text at an arrow: the narrator's head without the time, and what tells one message from another."""
     if isinstance(message, str):
         return f"not a message: {message}"
     if message is None:
@@ -100,11 +102,6 @@ def _text(head: str, message: Any, body: JsonObject) -> str:
     kind = "isError" if result.get("isError") is True else result.get("resultType")
     text += f" ({code})" if code is not None else ""
     return text + (f" ({kind})" if isinstance(kind, str) and kind != "complete" else "")
-
-
-def _short(text: str) -> str:
-    text = escaped(text)
-    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
 
 
 def _answers(body: JsonObject, request: Said | None) -> str | None:
@@ -207,8 +204,9 @@ def svg(drawn: list[Step]) -> Iterator[str]:
         head = "open" if step.kind in ("notification", "http") else "full"
         event, facts = step.event, step.event.http or {}
         place = escaped(f"{facts['exchange']} " if "exchange" in facts else "")
+        title = as_text(event.http if event.message is None else event.message, indent=1)[:4000]
         yield (
-            f'<g id="m{event.seq}"><title>{escape(_titled(event))}</title>'
+            f'<g id="m{event.seq}"><title>{escape(escaped(title, chr(10)))}</title>'
             f'<line class="{"wrong" if step.wrong else step.kind}" x1="{here}" x2="{there}" y1="{y}" y2="{y}" '
             f'marker-end="url(#{head})"/>'
             f'<text x="{_WIDTH // 2}" y="{y - 5}" text-anchor="middle">{escape(step.text)}</text>'
@@ -217,7 +215,3 @@ def svg(drawn: list[Step]) -> Iterator[str]:
             f'<text class="s" x="{other + 10}" y="{y}">{escape(place + escaped(event.thread))}</text></g>'
         )
     yield "</svg>"
-
-
-def _titled(event: TraceEvent) -> str:
-    return escaped(as_text(event.http if event.message is None else event.message, indent=1)[:4000], "\n")

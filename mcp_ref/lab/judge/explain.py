@@ -1,4 +1,4 @@
-"""What one message, one error or one HTTP exchange says by itself, in words.
+"""One message, one error or one HTTP exchange by itself, in words.
 
 Spec:      basic/index#messages, and the page of each method; RFC 9110 for what a status means
 Not here:  which messages belong together (lab/judge/narrate); what is recorded, and hidden (recording/record,
@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
+from mcp_ref import REVISIONS, JsonObject
 from mcp_ref.lab.judge.rules.seen import as_object
-from mcp_ref.revisions import REVISIONS
-from mcp_ref.wire.messages import JsonObject
 
 _LONGEST: Final = 60  # characters of a text in a sentence
 _Sentences = tuple[str | tuple[str, ...], ...]
@@ -129,7 +128,7 @@ def explain_result(method: str | None, result: Any, params: Any) -> Iterator[str
 
 
 def error_meaning(code: Any, method: str | None = None) -> str:
-    """Return what an error code means as the answer to a method, whatever the message beside it says."""
+    """Return the meaning of an error code in the answer to a method, whatever the message beside it says."""
     if type(code) is not int:
         return "an error needs an integer code"
     if code == -1 and method == "sampling/createMessage":
@@ -249,7 +248,7 @@ def explain_exchange(http: JsonObject, about: str | None) -> tuple[str, list[str
 
 
 def explain_end(end: JsonObject) -> str:
-    """Return what is said of how a process ends."""
+    """Return a sentence on how a process ends."""
     return next(say(_IN_ENDS, end), "the process ends")
 
 
@@ -308,7 +307,7 @@ def quoted(value: Any) -> str:
 
 
 def changes(wanted: Any) -> list[str]:
-    """Return what the filter of a subscription names."""
+    """Return the changes that the filter of a subscription names."""
     wanted = as_object(wanted)
     lists = [name for name in ("tools", "prompts", "resources") if wanted.get(f"{name}ListChanged") is True]
     uris = wanted.get("resourceSubscriptions")

@@ -1,4 +1,4 @@
-"""What each member of a message means, in a sentence, by its name on the wire.
+"""The meaning of each member of a message, in a sentence, by its name on the wire.
 
 Spec:      schema of every revision
 Not here:  types and revisions of a member (the types of each page, which lab/judge/compare reads)
@@ -9,9 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
+from mcp_ref import REVISIONS, JsonObject
 from mcp_ref.lab.judge.compare import members_of
-from mcp_ref.revisions import REVISIONS
-from mcp_ref.wire.messages import JsonObject
 
 # fmt: off
 MEANINGS: Final[dict[str, str]] = {

@@ -8,6 +8,10 @@ Only a few methods tell something that is their own.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from mcp_ref import REVISIONS, JsonObject
+from mcp_ref.facts import parameters
 from mcp_ref.lab.judge.rules import session, skills, tasks
 from mcp_ref.lab.judge.rules.seen import (
     Exchange,
@@ -22,10 +26,7 @@ from mcp_ref.lab.judge.rules.seen import (
     key,
     objects,
 )
-from mcp_ref.pages.basic.transports.streamable_http.headers import mirrored_by
-from mcp_ref.pages.basic.versioning import LOG_LEVEL, SUBSCRIPTION_ID
-from mcp_ref.revisions import REVISIONS
-from mcp_ref.wire.messages import JsonObject
+from mcp_ref.lab.words import LOG_LEVEL, SUBSCRIPTION_ID
 
 # -- requests -----------------------------------------------------------------------------------------------------
 
@@ -35,7 +36,8 @@ def look_up(link: Link, said: Said) -> None:
     if said.method == "tools/call":
         said.tool = link.known(said).tools.get(str(said.params.get("name")))
         if link.http and said.tool is not None:
-            said.mirrored = mirrored_by(as_object(said.tool.get("inputSchema")))
+            with suppress(ValueError):  # an annotation that breaks the rules
+                said.mirrored = parameters(as_object(said.tool.get("inputSchema")))
     if said.sender == "client" and not said.stateless and said.method not in ("ping", "initialize"):
         if link.offered is None and link.early is None:
             link.early = said
@@ -68,7 +70,7 @@ def from_request(link: Link, said: Said) -> None:
 
 
 def _capabilities(body: JsonObject) -> JsonObject | None:
-    """Return what a side declares. None: it does not say, which is a fault by itself, and nothing follows from it."""
+    """Return the capabilities that a side declares. None: it does not say, which is a fault by itself."""
     declared = body.get("capabilities")
     return declared if isinstance(declared, dict) else None
 
@@ -182,7 +184,7 @@ def from_result(link: Link, said: Said, request: Said) -> None:
 
 
 def _learn_task(link: Link, said: Said, state: JsonObject) -> None:
-    """Return what the receiver of a task says of it, in an answer or unasked."""
+    """Learn what the receiver of a task says of it, in an answer or unasked."""
     name, status, request = state.get("taskId"), state.get("status"), said.request
     if said.faults or not isinstance(name, str) or not isinstance(status, str):
         return
@@ -202,7 +204,7 @@ def _learn_task(link: Link, said: Said, state: JsonObject) -> None:
 
 
 def from_reply(link: Link, exchange: Exchange) -> None:
-    """Return what the head of a reply says of the session, and of what it replies to."""
+    """Learn what the head of a reply says of the session, and of its request."""
     status, sent = exchange.status or 0, exchange.header("mcp-session-id")
     given = exchange.answers.get("mcp-session-id")
     if exchange.body is not None and exchange.body.method == "initialize" and status == 200:

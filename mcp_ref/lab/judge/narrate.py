@@ -18,11 +18,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TextIO
 
-from mcp_ref.kit.process.standard_streams import escaped
+from mcp_ref import REVISIONS, JsonObject, Method, Revision
+from mcp_ref.facts import METHODS as OF_PAGES
+from mcp_ref.facts import TASKS, escaped, messages
 from mcp_ref.lab.judge import explain
 from mcp_ref.lab.judge.explain import quoted
 from mcp_ref.lab.judge.rules.seen import OTHER, Latest, Requests, Role, Said, as_object, key, recorded_by
-from mcp_ref.pages.basic.versioning import (
+from mcp_ref.lab.words import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     LOG_LEVEL,
@@ -30,13 +32,7 @@ from mcp_ref.pages.basic.versioning import (
     SERVER_INFO,
     SUBSCRIPTION_ID,
 )
-from mcp_ref.pages.extensions.tasks import METHODS as OF_TASKS
-from mcp_ref.pages.extensions.tasks import NAME
-from mcp_ref.pages.table import METHODS as OF_PAGES
 from mcp_ref.recording.record import TraceEvent, as_text
-from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.wire.messages import JsonObject, is_id
-from mcp_ref.wire.methods import Method
 
 _MOVED: Final = {
     "basic/utilities/cancellation": "basic/patterns/cancellation",
@@ -56,7 +52,7 @@ _FALLS_BACK: Final = (
 )
 
 
-_OF_EXTENSIONS: Final = {row.name: row for row in OF_TASKS}
+_OF_EXTENSIONS: Final = {row.name: row for row in TASKS.rows}
 METHODS: Final = {**OF_PAGES, **_OF_EXTENSIONS, **OF_PAGES}
 """Every method that this package knows, those of the protocol first; of two with one name, the protocol's."""
 
@@ -170,28 +166,29 @@ class Talk(Requests):
 
     def _refers(self, said: Said) -> Iterator[str]:
         """Yield what a notification is about, as far as that was seen."""
-        method, params, of_server = said.method, said.params, said.sender == "server"
+        params, of_server = said.params, said.sender == "server"
         because = f", because {quoted(params['reason'])}" if "reason" in params else ""
-        if method == "notifications/progress":
-            whose, token = _still_open(self.progressing(said)), quoted(params.get("progressToken"))
-            name = _name(whose) if whose else f"token {token}, which belongs to no open request,"
-            total = f" of {quoted(params['total'])}" if "total" in params else ""
-            more = f", {quoted(params['message'])}" if "message" in params else ""
-            where = f"is at {quoted(params.get('progress'))}{total}{more}"
-            yield f"{name} {where}"
-        elif method == "notifications/cancelled":
-            own, listening = _still_open(self.cancelling(said)), self._listening(params.get("requestId"))
-            if of_server and listening is not None:
-                yield f"ends the subscription that {_name(listening)} opened{because}; its result follows"
-            elif of_server and SUBSCRIPTION_ID in said.meta:
-                yield f"ends the subscription {quoted(params.get('requestId'))}, whose result has said so{because}"
-            elif own is None:
-                yield f"gives up {quoted(params.get('requestId'))}, which is not an open request of that side{because}"
-            else:
-                own.cancelled = True
-                yield f"gives up {_name(own)}{because}"
-        elif SUBSCRIPTION_ID in said.meta:
-            yield from self._tagged(method, params, said.meta[SUBSCRIPTION_ID])
+        match said.method:
+            case "notifications/progress":
+                whose, token = _still_open(self.progressing(said)), quoted(params.get("progressToken"))
+                name = _name(whose) if whose else f"token {token}, which belongs to no open request,"
+                total = f" of {quoted(params['total'])}" if "total" in params else ""
+                more = f", {quoted(params['message'])}" if "message" in params else ""
+                yield f"{name} is at {quoted(params.get('progress'))}{total}{more}"
+            case "notifications/cancelled":
+                own, listening = _still_open(self.cancelling(said)), self._listening(params.get("requestId"))
+                named = quoted(params.get("requestId"))
+                if of_server and listening is not None:
+                    yield f"ends the subscription that {_name(listening)} opened{because}; its result follows"
+                elif of_server and SUBSCRIPTION_ID in said.meta:
+                    yield f"ends the subscription {named}, whose result has said so{because}"
+                elif own is None:
+                    yield f"gives up {named}, which is not an open request of that side{because}"
+                else:
+                    own.cancelled = True
+                    yield f"gives up {_name(own)}{because}"
+            case method if SUBSCRIPTION_ID in said.meta:
+                yield from self._tagged(method, params, said.meta[SUBSCRIPTION_ID])
 
     def _listening(self, name: Any) -> Said | None:
         """The request that opened a subscription, if that is open."""
@@ -199,7 +196,7 @@ class Talk(Requests):
         return asked if asked is not None and asked.method == _LISTEN else None
 
     def _tagged(self, method: str, params: JsonObject, name: Any) -> Iterator[str]:
-        """Return which subscription a notification travels on (2026-07-28/basic/patterns/subscriptions)."""
+        """Yield which subscription a notification travels on (2026-07-28/basic/patterns/subscriptions)."""
         asked = self._listening(name)
         if asked is None:
             yield f"tagged with the subscription {quoted(name)}, which is not open"
@@ -268,7 +265,7 @@ class Talk(Requests):
             self.repeated.complete = True
             yield 'resultType "complete": this is the end of the request'
         elif kind == "task":
-            yield f'resultType "task", of the extension {NAME}: what the call comes to is fetched later'
+            yield f'resultType "task", of the extension {TASKS.name}: what the call comes to is fetched later'
         elif kind not in (None, "complete", "input_required"):
             yield f"resultType {quoted(kind)} is not one of the protocol's own"
 
@@ -293,7 +290,7 @@ class Talk(Requests):
             self.repeated.questions[place] = (asked, requests)
 
     def _round(self, asked: Said) -> Iterator[str]:
-        """Return which round of which call a request is, and what it answers."""
+        """Yield which round of which call a request is, and what it answers."""
         params = asked.params
         if "inputResponses" not in params and "requestState" not in params:
             return
@@ -317,7 +314,7 @@ class Talk(Requests):
 
 
 def _still_open(asked: Said | None) -> Said | None:
-    return asked if asked is not None and is_id(asked.id) and not asked.answered else None
+    return asked if asked is not None and messages.is_id(asked.id) and not asked.answered else None
 
 
 def _span(asked: Said | None) -> tuple[str, int] | None:
@@ -329,7 +326,7 @@ def _name(asked: Said) -> str:
 
 
 def _place(asked: Said, state: Any, keys: JsonObject) -> str:
-    """Return what the questions of a result, and the answers to them, have in common."""
+    """Return the key that the questions of a result, and the answers to them, have in common."""
     if isinstance(state, str):
         return state
     return f"{asked.method} {asked.params.get('name', asked.params.get('uri'))} {sorted(map(str, keys))}"

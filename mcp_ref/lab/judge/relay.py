@@ -35,14 +35,9 @@ from functools import partial
 from typing import Any, Final, Self
 from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 
-from mcp_ref.errors import Refusal
-from mcp_ref.kit.http.http_exchange import HttpLimits, HttpReply, HttpRequest
-from mcp_ref.kit.http.http_server import HttpServer
-from mcp_ref.kit.process.pipes import LineSplitter
-from mcp_ref.kit.threads.bounded_dict import Latest
-from mcp_ref.pages.basic.transports.sse import EventParser, EventTooLong, event_facts
+from mcp_ref import HttpLimits, HttpRequest, JsonObject, Refusal
+from mcp_ref.facts import HttpReply, HttpServer, Latest, LineSplitter, messages, sse
 from mcp_ref.recording.record import Direction, Recorder
-from mcp_ref.wire.messages import JsonObject, decode, readable_id
 
 _CHUNK: Final = 65536
 _MAX_NOTED: Final = 64 * 1024 * 1024  # bytes of one line or event that are shown to a trace, and of one body
@@ -194,7 +189,7 @@ class HttpProxy:
     """
 
     def __init__(self, url: str, recorders: Sequence[Recorder], say: Callable[[str], None], port: int = 0) -> None:
-        from mcp_ref.kit.http.http_client import FinalResponse  # which takes long, and stdio needs none of it
+        from mcp_ref.facts import FinalResponse  # which takes long, and stdio needs none of it
 
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -335,7 +330,7 @@ class _Passing:
         gone = self._request.gone()
         with suppress(Refusal, RecursionError):
             if gone:
-                self._note("send", None, hangUp=readable_id(decode(self._body)))
+                self._note("send", None, hangUp=messages.readable_id(messages.decode(self._body)))
         return gone
 
     def _answer(self, response: http.client.HTTPResponse) -> None:
@@ -377,23 +372,24 @@ class _Passing:
     def _metadata(self, body: bytes) -> JsonObject:
         """The metadata of the resource, which is public, as it is noted."""
         with suppress(Refusal, RecursionError):
-            if "/oauth-protected-resource" in self._origin.get("what", "") and isinstance(found := decode(body), dict):
-                return {"oauth": found}
+            if "/oauth-protected-resource" in self._origin.get("what", ""):
+                found = messages.decode(body)
+                return {"oauth": found} if isinstance(found, dict) else {}
         return {}
 
     def _events(self, response: http.client.HTTPResponse) -> Iterator[bytes]:
         """The pieces of an event stream, whose events are noted one by one."""
-        parser, first = EventParser(_MAX_NOTED), self._request.method == "GET"
+        parser, first = sse.EventParser(_MAX_NOTED), self._request.method == "GET"
         while chunk := response.read1(_CHUNK):
             if first and re.search(rb"event: ?endpoint", chunk):
                 # An absolute URI to post to.
                 chunk = self._proxy.outward(chunk.decode("latin-1"), "the endpoint event").encode("latin-1")
             first = False
-            with suppress(EventTooLong):
+            with suppress(sse.EventTooLong):
                 for event in parser.feed(chunk):
                     if event.event == "endpoint":
                         uri = urlsplit(urljoin(self._target, event.data))
                         self._proxy.conns[uri._replace(scheme="", netloc="").geturl()] = self._taps
                     message = event.data.encode() if event.event == "message" else None
-                    self._note("receive", message, status=response.status, **event_facts(event))
+                    self._note("receive", message, status=response.status, **sse.event_facts(event))
             yield chunk

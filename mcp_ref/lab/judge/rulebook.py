@@ -17,8 +17,9 @@ from importlib import resources
 from itertools import pairwise, product
 from typing import Any, Final, NamedTuple
 
-from mcp_ref.errors import Refusal
-from mcp_ref.kit.typed.checking import SchemaMismatch, checker
+from mcp_ref import REVISIONS, JsonObject, Refusal, Revision
+from mcp_ref.facts import KINDS, METHODS, InputRequiredResult, SchemaMismatch, checker
+from mcp_ref.facts import messages as wire_messages
 from mcp_ref.lab.judge.explain import quoted
 from mcp_ref.lab.judge.rules import authorization, features, hints, http, messages, session, skills, stateless, tasks
 from mcp_ref.lab.judge.rules.seen import (
@@ -34,17 +35,13 @@ from mcp_ref.lab.judge.rules.seen import (
     Said,
     Verdict,
 )
-from mcp_ref.pages.basic.mrtr import KINDS, InputRequiredResult
-from mcp_ref.pages.basic.tasks import CreateTaskResult
-from mcp_ref.pages.table import METHODS
 from mcp_ref.recording.record import TraceEvent, as_text
 from mcp_ref.recording.redact import redact_http
-from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.wire.messages import JsonObject, decode
 
 # Each declares its rules when it is imported.
 _FILES: Final = (messages, session, features, tasks, skills, stateless, http, authorization, hints)
 _OF_MESSAGES: Final = ("request", "notification", "result", "error", "rejection")
+_TASK: Final = METHODS["tools/call"].as_task
 _METHODS: Final = METHODS.keys() | {method for declared in RULES.values() for method in declared.methods}
 
 
@@ -94,7 +91,7 @@ def _cut(value: Any) -> str:
 def _why_text(message: Any) -> str:
     """Why what came is recorded as text."""
     try:
-        decode(message if isinstance(message, str) else "null")
+        wire_messages.decode(message if isinstance(message, str) else "null")
     except Refusal as problem:
         return "a byte order mark (BOM) stands before it" if message.startswith("\ufeff") else problem.message
     return ""
@@ -236,7 +233,7 @@ def rules_for(kind: Kind, method: str, sender: Role, revision: str, http: bool) 
 
 @cache
 def sentences() -> JsonObject:
-    """Return what the notes say: rules with their sentences, by name; made by `python -m tests.lab.judge.rules
+    """Return the rules of the notes with their sentences, by name; made by `python -m tests.lab.judge.rules
     --write`.
 
     A revision that nobody has read yet, which stands in "unread" with the one before, says what that says.
@@ -253,7 +250,7 @@ def sentences() -> JsonObject:
 
 @lru_cache(maxsize=10_000)
 def sentence_of(name: str, revision: str, method: str, http: bool) -> Sentence | None:
-    """Return what a rule stands for; None if the revision does not say it, or not of such a message."""
+    """Return the sentence that a rule stands for; None if the revision does not say it, or not of such a message."""
     levels, ids, says = set(), [], ""
     for row in sentences()["rules"].get(name, ()):
         if method in row.get("methods", (method,)) and row.get("over") != ("stdio" if http else "http"):
@@ -282,7 +279,6 @@ def _schema_rule(kind: Kind, method: str, revision: str) -> Declared | None:
     if not judged or row is None or spoken is None or not row.exists_in(spoken):
         return None
     wire = row.result if kind == "result" else InputRequiredResult if kind == "asking" else row.params
-    fits = None if wire is None else checker(wire, spoken, judged)
 
     def schema(link: Link, said: Said) -> Verdict:
         other = kind == "result" and said.result.get("resultType") in ("input_required", "task")
@@ -290,18 +286,18 @@ def _schema_rule(kind: Kind, method: str, revision: str) -> Declared | None:
             return None
         task = link.tasks.get(str(said.request.params.get("taskId"))) if said.request is not None else None
         came = METHODS.get(task.request.method) if task is not None and task.request is not None else None
+        # Params that are left out are as good as empty ones: what must be there is missing in either.
+        typed = [] if wire is None else [(wire, said.body, "params" if said.method else "result")]
+        if kind == "retry":
+            typed = [(question.result, answer, "params.inputResponses") for asks, question in KINDS.items()
+                     for _, answer in stateless.answers(link, said, asks)]  # fmt: skip
+        elif method == "tasks/result" and came is not None and came.result is not None:
+            typed = [(came.result, said.result, "result")]
+        elif _makes_a_task(said):
+            typed = [(_TASK, said.result, "result")]
         try:
-            if kind == "retry":
-                for asks, question in KINDS.items():
-                    for _, answer in stateless.answers(link, said, asks):
-                        checker(question.result, spoken, judged)(answer, "params.inputResponses")
-            elif method == "tasks/result" and came is not None and came.result is not None:
-                checker(came.result, spoken, judged)(said.result, "result")
-            elif _makes_a_task(said):
-                checker(CreateTaskResult, spoken, judged)(said.result, "result")
-            elif fits is not None:
-                # Params that are left out are as good as empty ones: what must be there is missing in either.
-                fits(said.body, "params" if said.method else "result")
+            for each, value, where in typed:
+                checker(each, spoken, judged)(value, where)
         except SchemaMismatch as problem:
             return str(problem)
         return None
@@ -316,6 +312,6 @@ def _makes_a_task(said: Said) -> bool:
 def _sentence_of_the_schema(said: Said) -> Sentence:
     row = METHODS[said.about]
     other = InputRequiredResult if said.result.get("resultType") == "input_required" else row.result
-    wire = row.params if said.method else CreateTaskResult if _makes_a_task(said) else other
+    wire = row.params if said.method else _TASK if _makes_a_task(said) else other
     ids = (f"{said.revision}/schema#{getattr(wire, '__name__', said.about)}",)
     return Sentence("MUST", ids, f"{said.about} has the type that the schema of the revision gives it.")

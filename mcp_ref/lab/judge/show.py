@@ -16,13 +16,13 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 from typing import Any, Final
 
-from mcp_ref.lab.judge.draw import Step, brackets, steps
+from mcp_ref import JsonObject
+from mcp_ref.lab.judge.draw import brackets, steps
 from mcp_ref.lab.judge.fields import MEANINGS, members
 from mcp_ref.lab.judge.narrate import Narrator
 from mcp_ref.lab.judge.rulebook import Finding, sentences
 from mcp_ref.lab.judge.rules.seen import as_object
 from mcp_ref.recording.record import TOO_DEEP, TraceEvent, as_text
-from mcp_ref.wire.messages import JsonObject
 
 _MAX_TEXT: Final = 100_000  # characters of one message, one string or one line that are shown
 
@@ -60,12 +60,15 @@ def data(events: Sequence[TraceEvent], findings: Iterable[Finding], name: str) -
     for event in events:
         who, told = narrator.told(event)
         _collect(event.message, used)
-        row = _row(event, who, drawn.get(event.seq))
+        message, step = as_object(event.message), drawn.get(event.seq)
+        row: JsonObject = {"seq": event.seq, "who": who, "kind": step.kind if step else "http"}
+        row |= {"thread": event.thread[:80], "conn": event.conn, "method": str(message.get("method") or "")[:200]}
+        row["id"] = json.dumps(message["id"])[:200] if "id" in message else ""
+        row |= {"http": _shown(event.http)} if event.http is not None else {}
         row |= {"span": told.span if told.span in spans else None, "at": round(1000 * (event.time - began), 1),
                 "head": told.head[:300], "page": told.page,
                 "lines": [line[:2000] for line in told.lines], "message": _shown(event.message),
                 "findings": found.get(event.seq, [])}  # fmt: skip
-        message = as_object(event.message)
         params = as_object(message.get("params"))
         numbers[event.seq] = len(rows)
         if told.request is not None:
@@ -84,16 +87,6 @@ def data(events: Sequence[TraceEvent], findings: Iterable[Finding], name: str) -
             "sentences": [{"level": row["level"], "says": row["says"], "ids": row["ids"]} for row in rules[:12]],
         }  # fmt: skip
     return {"name": name, "rows": rows, "members": about}
-
-
-def _row(event: TraceEvent, who: str, step: Step | None) -> JsonObject:
-    message = event.message if isinstance(event.message, dict) else {}
-    row: JsonObject = {"seq": event.seq, "who": who, "kind": step.kind if step else "http"}
-    row |= {"thread": event.thread[:80], "conn": event.conn, "method": str(message.get("method") or "")[:200]}
-    row["id"] = json.dumps(message["id"])[:200] if "id" in message else ""
-    if event.http is not None:
-        row["http"] = _shown(event.http)
-    return row
 
 
 def _collect(value: Any, used: set[str]) -> None:

@@ -15,11 +15,11 @@ from difflib import SequenceMatcher
 from os.path import commonprefix
 from typing import Any, Final
 
-from mcp_ref.kit.process.standard_streams import escaped
+from mcp_ref.facts import escaped
 from mcp_ref.lab.judge.compare import Change
 from mcp_ref.lab.testing.replay import MISSING, Turn, differences, params_of
 from mcp_ref.lab.testing.replay_check import OPAQUE
-from mcp_ref.pages.basic.versioning import SUBSCRIPTION_ID
+from mcp_ref.lab.words import SUBSCRIPTION_ID
 from mcp_ref.recording.record import as_text
 
 NOT_COMPARED: Final = (
@@ -31,7 +31,7 @@ _MADE_UP: Final = tuple(
 _MOST: Final = 200  # characters of a value
 
 Named = list[tuple[str, Any]]
-"""What is aligned: calls, each with its messages; or messages."""
+"""The things that are aligned: calls, each with its messages; or messages."""
 
 
 def align(old: list[Turn], new: list[Turn]) -> list[Change]:

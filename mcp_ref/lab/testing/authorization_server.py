@@ -30,19 +30,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
-from mcp_ref.errors import McpError
-from mcp_ref.kit.http.guarded_fetch import Reach, check_url, fetch, is_loopback, is_secure
-from mcp_ref.kit.http.http_exchange import Endpoint, HttpRefusal, HttpReply, HttpRequest
-from mcp_ref.kit.http.scopes import checked_scopes
-from mcp_ref.kit.threads.bounded_dict import Latest
-from mcp_ref.pages.basic.authorization.metadata import AUTHORIZATION_SERVER, AuthorizationServerMetadata, s256
-from mcp_ref.pages.basic.authorization.resource_server import Door, Principal, Protection, canonical, send_document
+from mcp_ref import HttpRefusal, HttpRequest, McpError, Principal, Protection
+from mcp_ref.facts import HttpReply, Latest, canonical, checked_scopes, guarded_fetch, send_document
 
 if TYPE_CHECKING:
-    from mcp_ref.server.server import Server
+    from mcp_ref import Server
 
 CODE_LIFETIME: Final = 60.0
 ACCESS_LIFETIME: Final = 600.0
@@ -60,6 +55,9 @@ _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
 }
+
+
+Endpoint: TypeAlias = Callable[[HttpRequest, HttpReply], None]
 
 
 class OAuthError(Exception):
@@ -156,7 +154,7 @@ class AuthorizationServer:
         self._users, self._login, self._alive, self._documents = dict(users or {}), login, alive, documents
         self.issuer, self.scopes = "", checked_scopes(scopes)
         self._protection: Protection | None = None
-        self._doors: list[Door] = []
+        self._doors: list[Any] = []
         self._lock = threading.Lock()  # guards the four fields below
         self._clients: dict[str, KnownClient] = {}
         self._questions: Latest[str, Question] = Latest(MAX_KEPT)
@@ -227,13 +225,13 @@ class AuthorizationServer:
             "/revoke": self._revoke,
         }
         routes: dict[str, Endpoint] = {path: partial(_answered, answer) for path, answer in answers.items()}
-        return {AUTHORIZATION_SERVER: self._tell, **routes}
+        return {"/.well-known/oauth-authorization-server": self._tell, **routes}
 
     def _tell(self, request: HttpRequest, reply: HttpReply) -> None:
         issuer = self.issuer
         # MUST: publish metadata, which says that PKCE is there
         # (basic/authorization#authorization-code-protection)
-        document: AuthorizationServerMetadata = {
+        document = {
             "issuer": issuer,
             "authorization_endpoint": f"{issuer}/authorize",
             "token_endpoint": f"{issuer}/token",
@@ -277,12 +275,13 @@ class AuthorizationServer:
         # MUST: accept only https URLs with a path as ids of documents (basic/authorization#implementation-requirements)
         allowed = self._documents if callable(self._documents) else lambda url: True
         try:
-            url = check_url(client_id, self.issuer)
+            url = guarded_fetch.check_url(client_id, self.issuer)
             if len(urlsplit(url).path) < 2 or not allowed(url):
                 return None
             # SHOULD: consider which addresses a stranger could make this server fetch (SSRF)
             # (basic/authorization#authorization-server-abuse-protection)
-            reply = fetch(url, Reach("loopback" if is_loopback(self.issuer) else "global"))
+            reach = guarded_fetch.Reach("loopback" if guarded_fetch.is_loopback(self.issuer) else "global")
+            reply = guarded_fetch.fetch(url, reach)
             document = _json(reply.body) if reply.status == 200 else {}
             # MUST: check that `client_id` in the document is its URL (basic/authorization#implementation-requirements)
             return _client_of(document, url, "none") if document.get("client_id") == url else None
@@ -407,7 +406,7 @@ class AuthorizationServer:
         _send_json(reply, {**told, "refresh_token": refresh, "scope": " ".join(scopes)})
 
     def _redeem_locked(self, form: Mapping[str, str], client: KnownClient, now: float) -> Granted:
-        """Return what a code stands for, and its scopes. It counts once."""
+        """Return the consent of a code, and its scopes. A code counts once."""
         asked = self._codes.get(_hash(form.get("code", "")))
         if asked is None or asked.grant is None:
             raise _not_valid()
@@ -415,20 +414,21 @@ class AuthorizationServer:
         asked.grant.revoked = asked.grant.revoked or asked.until <= now
         same = ("redirect_uri", "resource") if "resource" in form else ("redirect_uri",)
         verifier = form.get("code_verifier", "")
+        challenge = base64.urlsafe_b64encode(_hash(verifier)).rstrip(b"=").decode()
         if (
             asked.grant.revoked
             or asked.client.id != client.id
             or any(form.get(name) != asked.params.get(name) for name in same)
             # MUST: 43 to 128 of these characters (RFC 7636, section 4.1): a short one could be guessed
             or not re.fullmatch(r"[A-Za-z0-9._~-]{43,128}", verifier)
-            or not hmac.compare_digest(s256(verifier), asked.params["code_challenge"])
+            or not hmac.compare_digest(challenge, asked.params["code_challenge"])
         ):
             raise _not_valid()
         asked.until = 0
         return asked.grant, asked.grant.scopes
 
     def _refresh_locked(self, form: Mapping[str, str], client: KnownClient, now: float) -> Granted:
-        """Return what a refresh token stands for, and the scopes that are asked for. It counts once."""
+        """Return the consent of a refresh token, and the scopes that are asked for. The token counts once."""
         held = self._tokens.get(_hash(form.get("refresh_token", "")))
         if held is None or not held.refreshes or held.grant.client != client.id or held.until <= now:
             raise _not_valid()
@@ -487,7 +487,7 @@ class _Own(Protection):
     def routes(self) -> dict[str, Endpoint]:
         return self._server.routes
 
-    def door(self, server: Server, path: str, main: str) -> Door:
+    def door(self, server: Server, path: str, main: str) -> Any:
         door = super().door(server, path, main)
         self._server._doors.append(door)
         return door
@@ -541,7 +541,7 @@ def _question(asked: Question, ticket: str) -> str:
     # (basic/authorization#localhost-redirect-uri-risks)
     warning = (
         "<p>That is a program on this computer. Go on only if you have just started it."
-        if is_loopback(f"//{host}")
+        if guarded_fetch.is_loopback(f"//{host}")
         else ""
     )
     return (
@@ -579,7 +579,7 @@ def _client_of(document: Mapping[str, Any], client_id: str, method: Any) -> Know
     """A client as it describes itself. Raises: OAuthError."""
     uris = document.get("redirect_uris")
     # MUST: accept redirect URIs only if they are https, or on this machine (basic/authorization#communication-security)
-    if not isinstance(uris, list) or not uris or not all(isinstance(uri, str) and is_secure(uri) for uri in uris):
+    if not isinstance(uris, list) or not uris or not all(map(guarded_fetch.is_secure, uris)):
         raise OAuthError("invalid_redirect_uri", "redirect_uris must be https URLs, or http on this machine")
     if method not in _METHODS:
         raise OAuthError("invalid_client_metadata", f"token_endpoint_auth_method must be one of {', '.join(_METHODS)}")
@@ -592,8 +592,8 @@ def _same_place(registered: str, asked: str) -> bool:
     """
     if registered == asked:
         return True
-    one, other = urlsplit(registered), urlsplit(asked) if is_secure(asked) else urlsplit("")
-    on_this_machine = one.scheme == "http" and is_loopback(registered)
+    one, other = urlsplit(registered), urlsplit(asked) if guarded_fetch.is_secure(asked) else urlsplit("")
+    on_this_machine = one.scheme == "http" and guarded_fetch.is_loopback(registered)
     return on_this_machine and asked == one._replace(netloc=other.netloc).geturl() and one.hostname == other.hostname
 
 

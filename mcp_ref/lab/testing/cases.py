@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref import REVISIONS, JsonObject
+from mcp_ref.facts import Deadline, mirror
 from mcp_ref.lab.testing.raw_talk import NotApplicable, Silent, Talk, expect, fits, shown
-from mcp_ref.pages.basic.transports.streamable_http.headers import mirror
-from mcp_ref.pages.basic.versioning import CLIENT_CAPABILITIES, PROTOCOL_VERSION
-from mcp_ref.revisions import REVISIONS
-from mcp_ref.wire.messages import JsonObject
+from mcp_ref.lab.words import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 
 LISTS: Final = {"tools": "tools/list", "resources": "resources/list", "prompts": "prompts/list"}
 
@@ -90,8 +88,8 @@ def many_at_once(talk: Talk) -> None:
 
 def pieces(talk: Talk) -> None:
     one, two = (json.dumps(talk.request(talk.harmless, {}, id)).encode() for id in ("pieces-1", "pieces-2"))
-    talk.link.transport.piece(one[:26], timeout=talk.timeout)
-    talk.link.transport.piece(one[26:] + b"\n" + two + b"\r\n", one, two, timeout=talk.timeout)
+    talk.link.transport.piece(one[:26])
+    talk.link.transport.piece(one[26:] + b"\n" + two + b"\r\n", one, two)
     talk.answer("pieces-1")
     talk.answer("pieces-2")
 
@@ -260,7 +258,7 @@ def end_of_input(talk: Talk) -> None:
 
 def end_in_a_line(talk: Talk) -> None:
     half = b'{"jsonrpc": "2.0", "id": 1, "me'
-    talk.link.transport.piece(half, half, timeout=talk.timeout)
+    talk.link.transport.piece(half, half)
     _ended(talk.close())
 
 

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mcp_ref.errors import Refusal
+from mcp_ref import JsonObject, Refusal
+from mcp_ref.facts import decode_value
 from mcp_ref.lab.testing.raw_talk import NotApplicable, expect, fits, shown
-from mcp_ref.pages.basic.transports.streamable_http.headers import decode_value
-from mcp_ref.wire.messages import JsonObject
 
 
 @dataclass

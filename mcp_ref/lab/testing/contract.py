@@ -16,17 +16,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from mcp_ref.client.client import Client
-from mcp_ref.errors import AuthorizationError, ErrorResponse, McpError, MethodNotFound, RequestTimeout, TransportClosed
-from mcp_ref.kit.process.private_files import replace
-from mcp_ref.kit.typed.json_schema import SchemaRefused, prepare
-from mcp_ref.revisions import REVISIONS
-from mcp_ref.wire.messages import JsonObject
-from mcp_ref.wire.transport import is_transport
+from mcp_ref import (
+    REVISIONS,
+    AuthorizationError,
+    Client,
+    ErrorResponse,
+    JsonObject,
+    McpError,
+    MethodNotFound,
+    RequestTimeout,
+    TransportClosed,
+)
+from mcp_ref.facts import SchemaRefused, is_transport, prepare, replace
 
 VERSION: Final = 1
 Effect = Literal["breaking", "look", "harmless"]
@@ -308,37 +313,35 @@ class Comparison:
         yield from _sets(_values(old), _values(new), at, "values")
         yield from self._properties(old, new, at)
 
-    def _keyword(self, word: str, a: Any, b: Any, at: str) -> Found:
+    def _keyword(self, word: str, a: Any, b: Any, at: str) -> Iterable[tuple[str, str, str]]:
         if word in ("items", "propertyNames", "additionalProperties") and not isinstance(a, list) | isinstance(b, list):
             where = f"{at}[]" if word == "items" else f"{at}[{word}]"
-            yield from self.of(True if a is None else a, True if b is None else b, where)
-        elif word in ("anyOf", "allOf"):
-            yield from self._branches(word, a, b, at)
-        elif word == "type":
-            yield from _sets(_types(a), _types(b), at, "type")
-        elif word == "required":
-            for kind, names, says in (
-                ("narrower", set(b or ()) - set(a or ()), "is required now"),
-                ("wider", set(a or ()) - set(b or ()), "is no longer required"),
-            ):
-                yield from ((kind, f"{at}.{name}", says) for name in sorted(names))
-        elif _text(a) == _text(b):
+            return self.of(True if a is None else a, True if b is None else b, where)
+        if word in ("anyOf", "allOf"):
+            return self._branches(word, a, b, at)
+        if word == "type":
+            return _sets(_types(a), _types(b), at, "type")
+        if word == "required":
+            was, now = set(a or ()), set(b or ())
+            found = [("narrower", f"{at}.{name}", "is required now") for name in sorted(now - was)]
+            return found + [("wider", f"{at}.{name}", "is no longer required") for name in sorted(was - now)]
+        if _text(a) == _text(b):
             # The same text may mean something else where it refers to what has changed.
-            if "$ref" in _text(a):
-                yield "other", at, f"{word} refers to what changed, which cannot be decided"
-        elif word in _NAMES or (word == "$schema" and not _DIFFERS.search(_text([self._old, self._new]))):
-            yield "name", at, f"{word} changed"
-        elif word in ("description", "default"):
-            yield "text", at, f"{word} changed" if word == "description" else f"default {_said(a)} became {_said(b)}"
-        elif word in _LOWER | _UPPER:
-            grows = b is not None and (a is None or (b > a if word in _LOWER else b < a))
-            yield "narrower" if grows else "wider", at, f"{word} {_said(a)} became {_said(b)}"
-        elif word == "uniqueItems":
-            yield "narrower" if b else "wider" if a else "name", at, f"uniqueItems {_said(a)} became {_said(b)}"
-        elif word in ("pattern", "format", "multipleOf") and (a is None or b is None):
-            yield "narrower" if a is None else "wider", at, f"{word} {_said(a)} became {_said(b)}"
-        else:
-            yield "other", at, f"{word} changed, which cannot be decided"
+            undecided = ("other", at, f"{word} refers to what changed, which cannot be decided")
+            return [undecided] if "$ref" in _text(a) else []
+        kind, became = "other", f"{word} {_said(a)} became {_said(b)}"
+        renamed = word == "$schema" and not _DIFFERS.search(_text([self._old, self._new]))
+        if renamed or word in _NAMES or word == "description":
+            return [("text" if word == "description" else "name", at, f"{word} changed")]
+        if word == "default":
+            kind = "text"
+        if word in _LOWER | _UPPER:
+            kind = "narrower" if b is not None and (a is None or (b > a if word in _LOWER else b < a)) else "wider"
+        if word == "uniqueItems":
+            kind = "narrower" if b else "wider" if a else "name"
+        if word in ("pattern", "format", "multipleOf") and (a is None or b is None):
+            kind = "narrower" if a is None else "wider"
+        return [(kind, at, f"{word} changed, which cannot be decided" if kind == "other" else became)]
 
     def _branches(self, word: str, a: Any, b: Any, at: str) -> Found:
         """Branches that read the same belong together; the others, if there are equally many, in their order."""

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import pytest
 
 if TYPE_CHECKING:
-    from mcp_ref.client.client import Client
+    from mcp_ref import Client
     from mcp_ref.lab.testing.contract import Change
     from mcp_ref.lab.testing.verdict import Answers, Login, Recorded, Traffic
 
@@ -91,9 +91,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     over = _several(said.get("over", config.getini("mcp_over")))
     if "mcp_spoken" not in metafunc.fixturenames or not (revisions or over):
         return
-    from mcp_ref.revisions import LATEST_SESSION, LATEST_STATELESS, REVISIONS, SESSION_REVISIONS
+    from mcp_ref import REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS
 
-    newest = [LATEST_SESSION.name, LATEST_STATELESS.name]
+    newest = [SESSION_REVISIONS[-1].name, STATELESS_REVISIONS[-1].name]
     sets = dict(zip(_SETS, (newest, [each.name for each in SESSION_REVISIONS], list(REVISIONS)), strict=True))
     revisions = [name for each in revisions for name in sets.get(each, [each])]
     for value, known in [(each, (*REVISIONS, *_SETS)) for each in revisions] + [(each, _OVER) for each in over]:
@@ -146,7 +146,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def _findings(item: pytest.Item) -> list[str]:
-    """Return what the checker has found in a test until now, in words; what the ini file allowed is noted."""
+    """Return the findings of a test until now, in words; those that the ini file allowed are noted."""
     found = item.stash[_TRAFFIC].findings
     item.config.stash.setdefault(_ALLOWED, set()).update(item.stash[_TRAFFIC].allowed)
     if not found or not _marked(item).get("judge", True):
@@ -256,7 +256,7 @@ def mcp_connect(
     request: pytest.FixtureRequest, mcp_traffic: Traffic, mcp_server: Any, mcp_spoken: tuple[str | None, str | None]
 ) -> Iterator[Callable[..., Client]]:
     """Connects more clients: `mcp_connect(target=None, **options of Client)`; all are judged, and closed at the end."""
-    from mcp_ref.client.client import Client
+    from mcp_ref import Client
     from mcp_ref.lab.testing.replay import Replay
     from mcp_ref.lab.testing.verdict import Unreachable, reached
 
@@ -299,7 +299,7 @@ def _opened(kind: Any, path: Path, *arguments: Any) -> Any:
 @pytest.fixture
 def mcp_client(mcp_connect: Callable[..., Client], mcp_server: Any) -> Client:
     """A connected client of the server."""
-    from mcp_ref.errors import McpError
+    from mcp_ref import McpError
 
     try:
         return mcp_connect()

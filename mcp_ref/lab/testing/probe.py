@@ -19,19 +19,16 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from itertools import groupby, product
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
-from mcp_ref.errors import McpError, TransportClosed
+from mcp_ref import REVISIONS, SESSION_REVISIONS, STATELESS_REVISIONS, JsonObject, McpError, TransportClosed
+from mcp_ref.facts import guarded_fetch
 from mcp_ref.lab.judge.check import Checker
 from mcp_ref.lab.judge.rulebook import Finding, sentences
+from mcp_ref.lab.judge.rules.seen import Role
 from mcp_ref.lab.testing.cases import FUNCTIONS, LISTS
 from mcp_ref.lab.testing.raw_talk import Gone, NotApplicable, Options, Silent, Talk, Unmet, expect, fits, shown
 from mcp_ref.lab.testing.reports import Row, Verdict, row_of
-from mcp_ref.pages.basic.transports.streamable_http.headers import LOOPBACK
 from mcp_ref.recording.record import Recorder, TraceEvent
-from mcp_ref.revisions import LATEST_SESSION, LATEST_STATELESS, REVISIONS, SESSION_REVISIONS
-from mcp_ref.wire.messages import JsonObject
-from mcp_ref.wire.negotiated import Role
 
 
 class Case(NamedTuple):
@@ -143,7 +140,7 @@ class Probe:
         Raises: TransportClosed: none, and why.
         """
         why, silent = "", True
-        for revision in wanted or (LATEST_STATELESS.name, LATEST_SESSION.name):
+        for revision in wanted or (STATELESS_REVISIONS[-1].name, SESSION_REVISIONS[-1].name):
             try:
                 self.open(revision)
                 self.spoken.append(revision)
@@ -243,7 +240,7 @@ class Probe:
 
     def _check(self, needs: Sequence[str], talk: Talk) -> None:
         """Raises: NotApplicable: a need is not met."""
-        here = not isinstance(self.target, str) or urlsplit(self.target).hostname in LOOPBACK
+        here = not isinstance(self.target, str) or guarded_fetch.is_loopback(self.target)
         met = self.options._asdict() | {"heavy": here or self.options.heavy, "local": here}
         met |= {"sessions": talk.over == "http" and talk.link.session, "stateless alone": self._alone}
         for need in needs:
@@ -374,27 +371,28 @@ def declares(capabilities: JsonObject, name: str) -> bool:
 def _take(step: JsonObject, talk: Talk) -> None:
     """Take one step of a case, see `Probe.play`. Raises: Unmet."""
     headers = step.get("headers") or {}
-    if "ask" in step:
-        more = {name: step.get(name) for name in ("id", "meta", "beside")}
-        answer = talk.ask(step["ask"], step.get("params"), **more, headers=headers)
-        expect(fits(answer, step["answer"]), f"{step['ask']} is answered with {shown(answer)}")
-    elif "send" in step:
-        message = step["send"]
-        if isinstance(message, dict) and {"id", "method"} <= message.keys() and message["method"] != "initialize":
-            message |= talk.request(message["method"], message.get("params", {}), message["id"])
-        talk.send(message, headers)
-    elif "raw" in step or "bytes" in step:
-        talk.send(step["raw"].encode() if "raw" in step else step["bytes"].encode("latin-1"), headers)
-    elif "answer" in step:
-        pattern = step["answer"]
-        answer = talk.wait({"id": pattern["id"]} if "id" in pattern else [{"result": "*"}, {"error": "*"}])
-        expect(fits(answer, pattern), f"it answers with {shown(answer)}")
-    elif "opened" in step:
-        expect(fits(talk.opening, step["opened"]), f"it begins with {shown(talk.opening)}")
-    elif "http" in step:
-        talk.link.write(None, headers, step["http"], step.get("events", 0))
-    elif "type" in step:
-        kind = talk.link.headers.get("content-type", "").partition(";")[0].strip().lower()
-        expect(kind in step["type"], f"Content-Type: {kind!r}")
-    elif talk.over == "http":
-        expect(talk.link.status in step["status"], f"HTTP {talk.link.status}")
+    match step:
+        case {"ask": method, "answer": pattern}:
+            more = {name: step.get(name) for name in ("id", "meta", "beside")}
+            answer = talk.ask(method, step.get("params"), **more, headers=headers)
+            expect(fits(answer, pattern), f"{method} is answered with {shown(answer)}")
+        case {"send": message}:
+            if isinstance(message, dict) and {"id", "method"} <= message.keys() and message["method"] != "initialize":
+                message |= talk.request(message["method"], message.get("params", {}), message["id"])
+            talk.send(message, headers)
+        case {"raw": text}:
+            talk.send(text.encode(), headers)
+        case {"bytes": text}:
+            talk.send(text.encode("latin-1"), headers)
+        case {"answer": pattern}:
+            answer = talk.wait({"id": pattern["id"]} if "id" in pattern else [{"result": "*"}, {"error": "*"}])
+            expect(fits(answer, pattern), f"it answers with {shown(answer)}")
+        case {"opened": pattern}:
+            expect(fits(talk.opening, pattern), f"it begins with {shown(talk.opening)}")
+        case {"http": method}:
+            talk.link.write(None, headers, method, step.get("events", 0))
+        case {"type": kinds}:
+            kind = talk.link.headers.get("content-type", "").partition(";")[0].strip().lower()
+            expect(kind in kinds, f"Content-Type: {kind!r}")
+        case _ if talk.over == "http":
+            expect(talk.link.status in step["status"], f"HTTP {talk.link.status}")

@@ -28,22 +28,24 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final
 
-from mcp_ref.errors import RequestTimeout, TransportClosed
-from mcp_ref.kit.http.http_exchange import HttpLimits, HttpReply, HttpRequest
-from mcp_ref.kit.http.http_server import HttpServer
-from mcp_ref.kit.process.pipes import LineSplitter
-from mcp_ref.kit.process.running import end_marked, marked
-from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref import (
+    REVISIONS,
+    SESSION_REVISIONS,
+    STATELESS_REVISIONS,
+    HttpLimits,
+    HttpRequest,
+    JsonObject,
+    RequestTimeout,
+    TransportClosed,
+)
+from mcp_ref.facts import Deadline, HttpReply, HttpServer, LineSplitter, http_status, sse
 from mcp_ref.lab.testing.cases_client import FUNCTIONS, Outcome
+from mcp_ref.lab.testing.marks import end_marked, marked
 from mcp_ref.lab.testing.probe import Case, Mark, cases, row_of_case
 from mcp_ref.lab.testing.raw_talk import NotApplicable, expect, fits, shown
 from mcp_ref.lab.testing.reports import Row
-from mcp_ref.pages.basic.transports.sse import CONTENT_TYPE, encode_event
-from mcp_ref.pages.basic.transports.streamable_http.headers import http_status
-from mcp_ref.pages.basic.versioning import SERVER_INFO
+from mcp_ref.lab.words import SERVER_INFO
 from mcp_ref.recording.record import Recorder, Tap
-from mcp_ref.revisions import LATEST_SESSION, LATEST_STATELESS, REVISIONS, SESSION_REVISIONS
-from mcp_ref.wire.messages import JsonObject
 
 _BRIDGE: Final = str(Path(__file__).with_name("bridge.py"))
 _POLITE_TIMEOUT: Final = 2.0  # seconds in which a client may answer a request before its own is answered
@@ -79,7 +81,7 @@ class Far:
             return not self.full
 
     def answer(self, message: Any, headers: dict[str, str]) -> list[bytes]:
-        """Return what to write when a message of the client has come, with headers if that was over HTTP."""
+        """Return the texts to write when a message of the client has come, with headers if that was over HTTP."""
         with self._heard:
             if not isinstance(message, dict):
                 return []
@@ -101,7 +103,7 @@ class Far:
             return [*before, *answer, *after]
 
     def in_turn(self, texts: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield what is to be written, each text when its time has come; whoever writes it takes the next one then.
+        """Yield the texts to write, each when its time has come; the writer takes the next one then.
 
         What follows a question waits for the client's answer, `_POLITE_TIMEOUT` seconds at most: a client that has all
         that it wants may be gone before it has answered.
@@ -134,7 +136,7 @@ class Far:
         return [text] * (2 if {"twice": method} in self.steps else 1)
 
     def _written(self, step: JsonObject, message: JsonObject) -> bytes:
-        """Return what a step sends; "$id" in it is the id of the message, or of the request that it cancels."""
+        """Return the text of a step; "$id" in it is the id of the message, or of the request that it cancels."""
         if "raw" in step:
             return str(step["raw"]).encode()
         text = json.dumps(step["send"])
@@ -149,7 +151,7 @@ class Far:
         return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **result, "_meta": meta}
 
     def plain(self, method: str, params: JsonObject) -> JsonObject:
-        """Return what a plain server says to a request."""
+        """Return the answer of a plain server to a request."""
         declared: JsonObject = {name: {} for name in ("tools", "resources", "prompts")}
         about = {"capabilities": declared, "serverInfo": _INFO}
         answers: dict[str, JsonObject] = {
@@ -215,7 +217,7 @@ class ProbeClient:
         Raises: TransportClosed: none, and why.
         """
         why = "it never got so far as to ask something"
-        left = [*(wanted or (LATEST_STATELESS.name, LATEST_SESSION.name))]
+        left = [*(wanted or (STATELESS_REVISIONS[-1].name, SESSION_REVISIONS[-1].name))]
         for revision in left:
             try:
                 outcome = self._plain[revision] = self.play(revision, ())
@@ -331,37 +333,36 @@ def _look(step: JsonObject, outcome: Outcome, plain: Outcome) -> None:
     {"goes on"}: it does its work as without the case; {"fails": METHOD}: it does not go on from the answer as without
     the case, whether it tells its user by the exit code or not; {"ends"}: by itself, however.
     """
-    if "then" in step:
-        expect(any(fits(each, step["then"]) for each in outcome.said), f"it never sends {shown(step['then'])}")
-    elif "never" in step:
-        came = [each for each in outcome.said if fits(each, step["never"])]
-        expect(not came, f"it sends {shown(came[:1])}")
-    elif "next" in step:
-        first, second = step["next"]
-        place = outcome.first(first)
-        follows = outcome.said[place + 1 : place + 2]
-        expect(follows and fits(follows[0], second), f"then comes {shown(follows)}")
-    elif "undeclared" in step:
-        declared = (outcome.said[outcome.first({"method": "initialize"})].get("params") or {}).get("capabilities")
-        if fits(declared, {step["undeclared"]: "*"}):
-            raise NotApplicable(f"the client declares {step['undeclared']}")
-    elif "answered" in step:
-        id = step["answered"]["id"]
-        answers = [each for each in outcome.said if "method" not in each and each.get("id") == id]
-        expect(answers, f"it does not answer {shown(id)}")
-        expect(fits(answers[0], step["answered"]), f"it answers with {shown(answers[0])}")
-    elif "goes on" in step:
-        expect(outcome.code is not None, "it does not end")
-        expect(outcome.code == plain.code, f"it ends with {outcome.code}, not {plain.code}")
-    elif "fails" in step:
-        expect(outcome.code is not None, "it does not end")
-        said, usual = ([m["method"] for m in each.said if {"id", "method"} <= m.keys()] for each in (outcome, plain))
-        if usual[-1] == step["fails"] and outcome.code == plain.code and said == usual:
-            raise NotApplicable(f"the client does nothing after {step['fails']}, and ends as it always does")
-        changed = said != usual or outcome.code != plain.code
-        expect(changed, f"it goes on, and ends with {outcome.code}, as if all were well")
-    elif "ends" in step:
-        expect(outcome.code is not None, "it does not end")
+    match step:
+        case {"then": pattern}:
+            expect(any(fits(each, pattern) for each in outcome.said), f"it never sends {shown(pattern)}")
+        case {"never": pattern}:
+            came = [each for each in outcome.said if fits(each, pattern)]
+            expect(not came, f"it sends {shown(came[:1])}")
+        case {"next": [first, second]}:
+            place = outcome.first(first)
+            follows = outcome.said[place + 1 : place + 2]
+            expect(follows and fits(follows[0], second), f"then comes {shown(follows)}")
+        case {"undeclared": capability}:
+            declared = (outcome.said[outcome.first({"method": "initialize"})].get("params") or {}).get("capabilities")
+            if fits(declared, {capability: "*"}):
+                raise NotApplicable(f"the client declares {capability}")
+        case {"answered": pattern}:
+            id = pattern["id"]
+            answers = [each for each in outcome.said if "method" not in each and each.get("id") == id]
+            expect(answers, f"it does not answer {shown(id)}")
+            expect(fits(answers[0], pattern), f"it answers with {shown(answers[0])}")
+        case {"fails": method}:
+            expect(outcome.code is not None, "it does not end")
+            said, usual = ([m["method"] for m in each.said if "id" in m and "method" in m] for each in (outcome, plain))
+            if usual[-1] == method and outcome.code == plain.code and said == usual:
+                raise NotApplicable(f"the client does nothing after {method}, and ends as it always does")
+            changed = said != usual or outcome.code != plain.code
+            expect(changed, f"it goes on, and ends with {outcome.code}, as if all were well")
+        case {"goes on": _} | {"ends": _}:
+            expect(outcome.code is not None, "it does not end")
+            same = outcome.code == plain.code
+            expect(same or "goes on" not in step, f"it ends with {outcome.code}, not {plain.code}")
 
 
 # -- over stdio ---------------------------------------------------------------------------------------------------
@@ -519,11 +520,11 @@ class _OverHttp:
                 self._stream(reply, own, answers, b": a comment\r\r" if streamed else b"")
 
     def _stream(self, reply: HttpReply, own: dict[str, str], texts: Sequence[bytes], first: bytes = b"") -> None:
-        reply.open({"Content-Type": CONTENT_TYPE, "Cache-Control": "no-cache", "X-Accel-Buffering": "no", **own})
+        reply.open({"Content-Type": sse.CONTENT_TYPE, "Cache-Control": "no-cache", "X-Accel-Buffering": "no", **own})
         if first:
             reply.write(first)
         for text in self._far.in_turn(texts):
-            reply.write(encode_event(text.decode()))
+            reply.write(sse.encode_event(text.decode()))
         reply.end()
 
     def _refusal(self, method: Any) -> JsonObject | None:

@@ -19,19 +19,10 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple
 
-from mcp_ref._version import __version__
-from mcp_ref.errors import McpError, Refusal, RequestTimeout
-from mcp_ref.kit.http.http_call import HttpCall
-from mcp_ref.kit.http.http_client import HttpClient
-from mcp_ref.kit.threads.deadline import Deadline, holding
-from mcp_ref.pages.basic.transports.sse import CONTENT_TYPE, EventParser, EventTooLong, event_facts
-from mcp_ref.pages.basic.transports.stdio import StdioClientTransport
-from mcp_ref.pages.basic.transports.streamable_http.headers import mirror
-from mcp_ref.pages.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
+from mcp_ref import REVISIONS, JsonObject, McpError, Refusal, RequestTimeout, __version__
+from mcp_ref.facts import Deadline, HttpCall, HttpClient, StdioClientTransport, messages, mirror, sse
+from mcp_ref.lab.words import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from mcp_ref.recording.record import Recorder, Tap
-from mcp_ref.revisions import REVISIONS
-from mcp_ref.wire import messages
-from mcp_ref.wire.messages import JsonObject
 
 PROBE: Final = {"name": "mcp-ref-probe", "version": __version__}
 _STARTS: Final = 6  # times as long as for an answer may a process take until its first: it has to start
@@ -107,7 +98,7 @@ def fits(value: Any, pattern: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Return what came, for a sentence."""
+    """Return a value as JSON for a sentence, cut where it is long."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 160 else f"{text[:157]}..."
 
@@ -122,9 +113,9 @@ class _Raw(StdioClientTransport):
         # Lines that are not messages are kept, too, for the checker.
         return self.says_too_much(line) or super()._skips(line)
 
-    def piece(self, data: bytes, *lines: bytes, timeout: float) -> None:
+    def piece(self, data: bytes, *lines: bytes) -> None:
         """Write a part of a line, or several lines; the trace is shown those that it ends."""
-        with holding(self._write_lock, Deadline(timeout), "writing"):
+        with self._write_lock:
             for line in lines:
                 self._tap.note("send", line)
             os.write(self._write_fd, data)
@@ -147,7 +138,7 @@ class _Pipe:
     def write(self, raw: bytes, headers: Mapping[str, str | None]) -> None:
         try:
             if b"\n" in raw:  # several messages at once
-                self.transport.piece(raw + b"\n", *raw.split(b"\n"), timeout=self._talk.timeout)
+                self.transport.piece(raw + b"\n", *raw.split(b"\n"))
             else:
                 self.transport.send(raw, Deadline(self._talk.timeout))
         except McpError as problem:
@@ -185,7 +176,7 @@ class _Post:
             headers: beside the ordinary ones; None leaves one out.
             events: how many of a stream are read; None: until the answer.
         """
-        ordinary = {"Content-Type": "application/json", "Accept": f"application/json, {CONTENT_TYPE}"}
+        ordinary = {"Content-Type": "application/json", "Accept": f"application/json, {sse.CONTENT_TYPE}"}
         ordinary |= {} if self.session is None else {"Mcp-Session-Id": self.session}
         sent = {name: value for name, value in {**ordinary, **headers}.items() if value is not None}
         facts: JsonObject = {"exchange": self._tap.exchange(), "method": method}
@@ -197,21 +188,21 @@ class _Post:
             reply = self._http.open(call, method, sent, raw, follow=False)
             self.status, self.headers = reply.status, {k.lower(): v for k, v in reply.headers.items()}
             facts |= {"status": reply.status}
-            if reply.content_type != CONTENT_TYPE:
+            if reply.content_type != sse.CONTENT_TYPE:
                 body = reply.body(_MAX_HEARD)
                 self._tap.note("receive", body or None, {**facts, "headers": self.headers})
                 if body:
                     self._talk.took(body)
                 return taken
             self._tap.note("receive", None, {**facts, "headers": self.headers})
-            parser, self.left_open = EventParser(_MAX_HEARD), True
+            parser, self.left_open = sse.EventParser(_MAX_HEARD), True
             while events is None or len(taken) < events:
                 if not (piece := reply.read()):
                     self.left_open = False
                     break
                 for event in parser.feed(piece):
                     taken.append(event)
-                    self._tap.note("receive", event.data.encode() or None, facts | event_facts(event))
+                    self._tap.note("receive", event.data.encode() or None, facts | sse.event_facts(event))
                     if event.data:
                         answered = self._talk.took(event.data.encode())
                         events = len(taken) if events is None and answered else events
@@ -220,7 +211,7 @@ class _Post:
             if not taken:
                 raise Silent(f"no answer in {self._talk.timeout:g} s (--timeout)") from None
             return taken
-        except (McpError, EventTooLong) as problem:
+        except (McpError, sse.EventTooLong) as problem:
             raise Gone(str(problem)) from None
         finally:
             self._http.end(call)
@@ -286,7 +277,7 @@ class Talk:
         return self.link.close()  # type: ignore[no-any-return]
 
     def next_case(self) -> None:
-        """Return what was asked until now may still be answered, and is no longer looked at."""
+        """Begin another case: answers to earlier requests may still come, and are no longer looked at."""
         self._past |= self._asked
         self._asked.clear()
         self.heard.clear()
@@ -365,7 +356,7 @@ class Talk:
     # -- what is sent
 
     def envelope(self) -> JsonObject:
-        """Return what goes into `_meta` of every request, where a revision wants it."""
+        """Return the `_meta` of every request, where the revision wants it."""
         if not self.stateless:
             return {}
         return {PROTOCOL_VERSION: self.revision, CLIENT_CAPABILITIES: {}, CLIENT_INFO: PROBE}
@@ -437,7 +428,7 @@ class Talk:
         return answer["error"]  # type: ignore[no-any-return]
 
     def entries(self, kind: str) -> list[JsonObject]:
-        """Return what `tools/list` and its like list, all pages of it, at most a hundred.
+        """Return the entries of `tools/list` and its like, of at most a hundred pages.
 
         Raises: NotApplicable: it is refused, which is for the case about declared capabilities.
         """

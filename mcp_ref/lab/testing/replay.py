@@ -31,14 +31,10 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final
 
-from mcp_ref.errors import InvalidRequest, McpError, Refusal
-from mcp_ref.kit.threads.deadline import Deadline
-from mcp_ref.pages.basic.versioning import LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID
+from mcp_ref import REVISIONS, InvalidRequest, JsonObject, McpError, Refusal, Transport
+from mcp_ref.facts import Deadline, messages
+from mcp_ref.lab.words import LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from mcp_ref.recording.record import TraceEvent, read_trace
-from mcp_ref.revisions import REVISIONS
-from mcp_ref.wire import messages
-from mcp_ref.wire.messages import JsonObject, is_id
-from mcp_ref.wire.transport import Transport
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +50,7 @@ _MAX_SHOWN: Final = 80
 _MAX_MISMATCHES, _MAX_SAID = 1_000, 1_000  # how many are kept, and characters of each
 
 MISSING: Final = object()
-"""What one of two values does not have."""
+"""Stands for a member that one of two values lacks."""
 
 Deliver = Callable[[JsonObject], None]
 
@@ -126,7 +122,7 @@ def is_message(value: Any) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("method", ""), str):
         return False
     # An error may be about what had no id that could be read.
-    return is_id(value.get("id", 0)) or (value["id"] is None and "error" in value and "method" not in value)
+    return messages.is_id(value.get("id", 0)) or (value["id"] is None and "error" in value and "method" not in value)
 
 
 def meta_of(message: JsonObject) -> JsonObject:
@@ -135,7 +131,7 @@ def meta_of(message: JsonObject) -> JsonObject:
 
 
 def _asked(message: JsonObject) -> Any:
-    """Return what a request asks, without what says who asks."""
+    """Return the params of a request, without those that name the client."""
     if not isinstance(message.get("params", {}), dict):
         return message["params"]
     about = ("capabilities", "clientInfo") if message["method"] == "initialize" else ()
@@ -143,7 +139,7 @@ def _asked(message: JsonObject) -> Any:
 
 
 def answer_of(message: JsonObject) -> JsonObject:
-    """Return what a response says, without its id and its `_meta`."""
+    """Return the result or error of a response, without its id and its `_meta`."""
     said = {name: value for name, value in message.items() if name in ("result", "error")}
     return {name: {k: v for k, v in each.items() if k != "_meta"} if isinstance(each, dict) else each
             for name, each in said.items()}  # fmt: skip
@@ -249,7 +245,7 @@ def _messages(events: list[TraceEvent], unplayed: dict[str, list[int]]) -> Itera
 
 
 def _owner(message: JsonObject, turns: list[Turn], waiting: list[Turn]) -> Turn:
-    """Return what a message of the server belongs to that is not a response."""
+    """Return the turn that a request or notification of the server belongs to."""
     token, subscription = params_of(message).get("progressToken"), meta_of(message).get(SUBSCRIPTION_ID)
     for turn in reversed(turns):
         if token is not None and meta_of(turn.sent).get("progressToken") == token:
@@ -290,7 +286,7 @@ class Player:
         self._rest: dict[tuple[Any, str], tuple[list[Said], Said]] = {}
 
     def take(self, message: Any, deliver: Deliver, talk: Any = None) -> list[tuple[Deliver, JsonObject]]:
-        """Return what the server says to a message, or to a batch, and where each message of it goes.
+        """Return the server's messages in answer to a message, or to a batch, and where each goes.
 
         Args:
             deliver: where those go that belong to this message.
@@ -334,7 +330,7 @@ class Player:
         return same and difference(_asked(turn.sent), _asked(message), "") is None
 
     def _play_locked(self, rest: list[Said], talk: Any) -> list[tuple[Deliver, JsonObject]]:
-        """Return what is said up to the next question; what follows that waits for its answer, if there was one."""
+        """Return the messages up to the next question; those after it wait for its answer, if there was one."""
         out: list[tuple[Deliver, JsonObject]] = []
         while rest:
             said = rest.pop(0)

@@ -18,17 +18,10 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple
 
-from mcp_ref.errors import McpError, Refusal, TransportClosed
-from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref import REVISIONS, JsonObject, McpError, Refusal, Revision, Transport, TransportClosed
+from mcp_ref.facts import Deadline, HttpClientTransport, InProcess, messages, mirror
 from mcp_ref.lab.testing.replay import Turn, answer_of, difference, is_message, meta_of, params_of
-from mcp_ref.pages.basic.transports.memory import InProcess
-from mcp_ref.pages.basic.transports.streamable_http.client import HttpClientTransport
-from mcp_ref.pages.basic.transports.streamable_http.headers import mirror
-from mcp_ref.pages.basic.versioning import PROTOCOL_VERSION
-from mcp_ref.revisions import REVISIONS, Revision
-from mcp_ref.wire import messages
-from mcp_ref.wire.messages import JsonObject
-from mcp_ref.wire.transport import Transport
+from mcp_ref.lab.words import PROTOCOL_VERSION
 
 OPAQUE: Final = frozenset(("cursor", "nextCursor", "requestState", "taskId", "elicitationId"))
 """Members whose values a server makes up."""
@@ -79,7 +72,7 @@ def _transport(target: Any) -> Transport:
     if isinstance(target, str):
         return HttpClientTransport(target)
     if isinstance(target, Sequence):
-        from mcp_ref.pages.basic.transports.stdio import StdioClientTransport
+        from mcp_ref.facts import StdioClientTransport
 
         return StdioClientTransport(target)
     return InProcess(target, None)

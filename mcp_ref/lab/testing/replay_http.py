@@ -16,16 +16,11 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
-from mcp_ref.kit.http.http_exchange import HttpLimits, HttpRefusal, HttpReply, HttpRequest
-from mcp_ref.kit.http.http_server import HttpServer
-from mcp_ref.kit.threads.bounded_dict import Latest
+from mcp_ref import HttpLimits, HttpRefusal, HttpRequest, JsonObject
+from mcp_ref.facts import HttpReply, HttpServer, Latest, answering, check_host_and_origin, http_status, messages, sse
 from mcp_ref.lab.testing.replay import Replay, is_message
-from mcp_ref.pages.basic.transports.sse import COMMENT, CONTENT_TYPE, encode_event
-from mcp_ref.pages.basic.transports.streamable_http.headers import LOOPBACK, check_host_and_origin, http_status
-from mcp_ref.pages.basic.transports.streamable_http.server import answering
-from mcp_ref.wire import messages
-from mcp_ref.wire.messages import JsonObject
 
+_HERE: Final = frozenset({"localhost", "127.0.0.1"})
 _MAX_SESSIONS: Final = 10_000  # the latest
 _KEEP_ALIVE: Final = 1.0  # seconds after which a quiet stream finds out whether its client is still there
 
@@ -63,21 +58,22 @@ class ReplayService:
 
     def _answer(self, request: HttpRequest, reply: HttpReply) -> None:
         with answering(None, request, reply) as (request, reply):
-            check_host_and_origin(request, LOOPBACK, LOOPBACK)
+            check_host_and_origin(request, _HERE, _HERE)
             session = request.headers.get("mcp-session-id")
             standing = self._standing.get(session or "")
             if session is not None and standing is None:
                 raise HttpRefusal(404, "no such session")
-            if request.method == "POST":
-                self._post(messages.decode(request.body), session, standing, request, reply)
-            elif request.method == "GET" and standing is not None:
-                self._write(standing, lambda: False, None, request, reply)
-            elif request.method == "DELETE" and standing is not None:
-                self._standing.pop(session or "", None)
-                standing.put(None)
-                reply.send(200, {})
-            else:
-                raise HttpRefusal(405, "Method not allowed", headers={"Allow": "POST"})
+            match request.method:
+                case "POST":
+                    self._post(messages.decode(request.body), session, standing, request, reply)
+                case "GET" if standing is not None:
+                    self._write(standing, lambda: False, None, request, reply)
+                case "DELETE" if standing is not None:
+                    self._standing.pop(session or "", None)
+                    standing.put(None)
+                    reply.send(200, {})
+                case _:
+                    raise HttpRefusal(405, "Method not allowed", headers={"Allow": "POST"})
 
     def _post(
         self, message: Any, session: str | None, standing: SimpleQueue[JsonObject | None] | None,
@@ -121,15 +117,15 @@ class ReplayService:
         """Write an event stream until all is said, its client is gone, or the service ends."""
         with self._lock:
             self._open.add(queue)
-        reply.open({"Content-Type": CONTENT_TYPE, "Cache-Control": "no-cache", **(headers or {})})
+        reply.open({"Content-Type": sse.CONTENT_TYPE, "Cache-Control": "no-cache", **(headers or {})})
         try:
             while not (done() and queue.empty()) and not request.gone():
                 try:
                     if (message := queue.get(timeout=_KEEP_ALIVE)) is None:
                         break
-                    reply.write(encode_event(json.dumps(message)))
+                    reply.write(sse.encode_event(json.dumps(message)))
                 except Empty:
-                    reply.write(COMMENT)
+                    reply.write(sse.COMMENT)
             reply.end()
         finally:
             with self._lock:

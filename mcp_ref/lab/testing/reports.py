@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from mcp_ref._version import __version__
+from mcp_ref import __version__
 from mcp_ref.lab.judge.rulebook import Finding
 
 Verdict = Literal["pass", "fail", "warn", "note", "skip", "error"]

@@ -23,8 +23,8 @@ from http.client import HTTPException, parse_headers
 from pathlib import Path
 from typing import Any, Final
 
+from mcp_ref.facts import sse
 from mcp_ref.lab.testing.scripted_peer import MAX_OUTPUT, Partner, difference, parsed
-from mcp_ref.pages.basic.transports.sse import CONTENT_TYPE, EventParser
 
 _USUAL: Final = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
@@ -66,9 +66,9 @@ class HttpPartner(Partner):
             head, whole, body = self._wire.partition(b"\r\n\r\n")
             found = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
             length = int(found[1]) if found else 0 if self.role == "client" else MAX_OUTPUT
-            if streams := re.search(rb"(?i)\r\ncontent-type: *" + CONTENT_TYPE.encode(), head):
+            if streams := re.search(rb"(?i)\r\ncontent-type: *" + sse.CONTENT_TYPE.encode(), head):
                 told = [
-                    parsed(event.data.encode()) for event in EventParser(MAX_OUTPUT).feed(bytes(body)) if event.data
+                    parsed(event.data.encode()) for event in sse.EventParser(MAX_OUTPUT).feed(bytes(body)) if event.data
                 ]
                 message = next((each for each in told if not isinstance(each, dict) or "method" not in each), None)
                 length = 0 if message is not None or self._listens else MAX_OUTPUT

@@ -46,12 +46,12 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
-from mcp_ref.kit.process.running import end_marked, marked
+from mcp_ref import REVISIONS
 from mcp_ref.lab.judge.check import Checker
 from mcp_ref.lab.judge.rulebook import Finding
-from mcp_ref.pages.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
+from mcp_ref.lab.testing.marks import end_marked, marked
+from mcp_ref.lab.words import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from mcp_ref.recording.record import TraceEvent, as_text
-from mcp_ref.revisions import REVISIONS
 
 OPENING_TIMEOUT: Final = 10.0
 """Seconds until the first message of a program: Python has to start."""

@@ -17,21 +17,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from mcp_ref.client.client import known_target
-from mcp_ref.client.targets import Command, Url, shown_target
-from mcp_ref.kit.process.private_files import replace
-from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref import Client, Command, JsonObject, Server, Url, UserRejected, decline, reply
+from mcp_ref.facts import Deadline, replace, shown_target
 from mcp_ref.lab.judge.check import Checker
 from mcp_ref.lab.judge.narrate import Narrator, narrate
 from mcp_ref.lab.judge.rulebook import Finding, sentences
 from mcp_ref.lab.testing.authorization_server import AuthorizationServer
 from mcp_ref.lab.testing.replay import Replay
 from mcp_ref.lab.testing.replay_http import ReplayService
-from mcp_ref.pages.client.elicitation import decline
-from mcp_ref.pages.client.sampling import UserRejected, reply
 from mcp_ref.recording.record import Recorder, TraceEvent, to_row, without_secrets
-from mcp_ref.server.server import Server
-from mcp_ref.wire.messages import JsonObject
 
 GRACE: Final = 5.0
 """Seconds in which threads end after the last client was closed, and in which the recorder hands over what it has."""
@@ -92,7 +86,7 @@ class Traffic:
 
     @property
     def findings(self) -> list[Finding]:
-        """Return what is wrong until now, and is not allowed. Hints are left out."""
+        """Return the findings until now that are not allowed. Hints are left out."""
         _, wrong = self.events, []
         with self._taken:
             for found in self._found:
@@ -123,7 +117,7 @@ class Traffic:
         replace(path, (f"{to_row(each)}\n" for each in events))
 
     def surprises(self) -> list[str]:
-        """Return what the test did not foresee, and what probably made it fail if it has failed."""
+        """Return the surprises of a test, and the probable cause if it has failed."""
         asked = self.answers.surprises if self.answers else []
         return [*asked, *(f"not in the recording: {each}" for replay in self.replays for each in replay.mismatches)]
 
@@ -234,7 +228,7 @@ class Login:
         self.revoke, self.expire = server.revoke, server.expire
 
     def __call__(self, **options: Any) -> Any:
-        from mcp_ref.pages.basic.authorization.client import OAuth
+        from mcp_ref import OAuth
 
         return OAuth("pytest", visit=self.server.sign_in(self.user), **options)
 
@@ -242,11 +236,11 @@ class Login:
 # -- the way to a server ------------------------------------------------------------------------------------------
 
 _PLACES: Final[dict[int, tuple[Any, str, Path]]] = {}
-"""What was named as module:object, by its id; its name, and the folder to import it from."""
+"""The objects that were named as module:object, by id: each with its name, and the folder to import it from."""
 
 
 def target_of(text: str, root: Path) -> Any:
-    """Return what a text names: a URL, module:object (imported from `root`), or a command. Raises: Unreachable."""
+    """Return the target of a text: a URL, module:object (imported from `root`), or a command. Raises: Unreachable."""
     if re.match(r"https?://", text, re.IGNORECASE):
         return text
     if not re.fullmatch(r"[^\W\d][\w.]*:[^\W\d]\w*", text):
@@ -281,7 +275,7 @@ def reached(target: Any, over: str | None, stack: ExitStack, *, strict: bool) ->
         # It imports what the tests would import.
         path = {"PYTHONPATH": os.pathsep.join([str(root), *filter(None, sys.path)])}
         return Command([sys.executable, "-c", program], env=path, cwd=root, inherit=True)
-    known = known_target(target)
+    known = Client(target).target
     fits = over == "http" if isinstance(known, Url) else over == "stdio" and isinstance(known, Command)
     if fits or (not strict and not isinstance(target, Server)):
         return target
@@ -291,4 +285,4 @@ def reached(target: Any, over: str | None, stack: ExitStack, *, strict: bool) ->
 
 def shown_of(target: Any) -> str:
     """A target in a sentence."""
-    return shown_target(known_target(target))
+    return shown_target(Client(target).target)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 
+from mcp_ref import JsonObject
 from mcp_ref.lab.judge.rules.seen import Exchange, Link, Verdict, as_list, rule, shown
 from mcp_ref.recording.record import TraceEvent
-from mcp_ref.wire.messages import JsonObject
 
 
 @rule("head")

@@ -15,8 +15,18 @@ from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
-from mcp_ref.kit.threads.bounded_dict import once
-from mcp_ref.kit.typed.json_schema import SchemaRefused, Validator, prepare
+from mcp_ref import JsonObject
+from mcp_ref.facts import (
+    SchemaRefused,
+    content_problem,
+    message_problem,
+    messages,
+    modes_of,
+    once,
+    parameters,
+    prepare,
+    schema_problem,
+)
 from mcp_ref.lab.judge.rules import session
 from mcp_ref.lab.judge.rules.seen import (  # fmt: skip
     MEANING,
@@ -34,18 +44,14 @@ from mcp_ref.lab.judge.rules.seen import (  # fmt: skip
     rule_of_each,
     shown,
 )
-from mcp_ref.pages.basic.transports.streamable_http.headers import parameters
-from mcp_ref.pages.basic.versioning import LOG_LEVEL
-from mcp_ref.pages.client.elicitation import content_problem, modes_of, schema_problem
-from mcp_ref.pages.client.sampling import message_problem
-from mcp_ref.wire.messages import JsonObject, encode
+from mcp_ref.lab.words import LOG_LEVEL
 
 # -- JSON Schema --------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1000)
 def _schema_problem(text: bytes) -> str | None:
-    """Return what is wrong with a schema by its dialect; None if nothing, or if the dialect is not known here."""
+    """Return the problem of a schema by its dialect; None if there is none, or if the dialect is not known here."""
     import json
 
     from jsonschema import validators
@@ -63,7 +69,7 @@ def _schema_problem(text: bytes) -> str | None:
 
 
 @once
-def _validator(schema: JsonObject) -> Validator | None:
+def _validator(schema: JsonObject) -> Any:
     try:
         return prepare(schema, what="a schema")
     except SchemaRefused:
@@ -105,7 +111,7 @@ def tools_have_an_input_schema(tool: JsonObject) -> str | None:
 @of_each_tool(stage=SHAPE)
 def schemas_are_valid(tool: JsonObject) -> str | None:
     for name in ("inputSchema", "outputSchema"):
-        if isinstance(tool.get(name), dict) and (problem := _schema_problem(encode(tool[name]))):
+        if isinstance(tool.get(name), dict) and (problem := _schema_problem(messages.encode(tool[name]))):
             return f"a valid {name} of {tool.get('name')!r}; {problem}"
     return None
 
@@ -234,11 +240,10 @@ _MIME = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+\s*(;.*)?")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*")
 
 
-def _blocks(said: Said) -> list[JsonObject]:
-    return objects([message.get("content") for message in objects(said.result.get("messages"))])
-
-
-_of_each_block = partial(rule_of_each, "result", "prompts/get", within=_blocks, stage=SHAPE)
+_of_each_block = partial(
+    rule_of_each, "result", "prompts/get", stage=SHAPE,
+    within=lambda said: objects([message.get("content") for message in objects(said.result.get("messages"))]),
+)  # fmt: skip
 
 
 def _data(kind: str, block: JsonObject) -> str | None:
@@ -361,7 +366,7 @@ def _elsewhere(link: Link, said: Said, cursor: str) -> bool:
 
 
 Problem: TypeAlias = Callable[[JsonObject, Link, Said], Verdict]
-"""What is wrong with the params of a question, in the message that has them."""
+"""The problem of the params of a question, in the message that has them."""
 Misfit: TypeAlias = Callable[[JsonObject, JsonObject, Said], Verdict]
 """How an answer does not fit the params of its question."""
 
@@ -370,7 +375,7 @@ ANSWERS: Final[list[tuple[str, str, Misfit]]] = []
 
 
 def questions(said: Said) -> list[JsonObject]:
-    """Return what a result asks for."""
+    """Return the requests for input of a result."""
     return objects(list(as_object(said.result.get("inputRequests")).values()))
 
 

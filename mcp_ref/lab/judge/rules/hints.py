@@ -5,12 +5,12 @@ Spec:      the sections on security of the pages, cancellation, basic/index#_met
 
 from __future__ import annotations
 
+from mcp_ref import JsonObject
 from mcp_ref.lab.judge.rules.features import of_each_tool, question
 from mcp_ref.lab.judge.rules.seen import OTHER, Exchange, Link, Said, Verdict, as_object, rule, shown
-from mcp_ref.pages.basic.versioning import CLIENT_INFO
+from mcp_ref.lab.words import CLIENT_INFO
 from mcp_ref.recording.record import TraceEvent
 from mcp_ref.recording.redact import is_secret
-from mcp_ref.wire.messages import JsonObject
 
 
 @rule("request", sender="client")

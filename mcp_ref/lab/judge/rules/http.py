@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from mcp_ref.errors import HeaderMismatch
+from mcp_ref import REVISIONS
+from mcp_ref.facts import NAMED, decode_value, messages
 from mcp_ref.lab.judge.rules.seen import FRAME, ORDER, Exchange, Link, Said, Verdict, as_object, rule, shown
-from mcp_ref.pages.basic.transports.streamable_http.headers import MAX_SAFE, NAMED, decode_value
-from mcp_ref.pages.basic.versioning import PROTOCOL_VERSION
+from mcp_ref.lab.words import PROTOCOL_VERSION
 from mcp_ref.recording.record import TraceEvent
-from mcp_ref.revisions import REVISIONS
-from mcp_ref.wire.messages import encode
 
 _CLOCKS = 50.0  # milliseconds by which a wait may look shorter than it was
 
@@ -223,7 +221,7 @@ for _name, _row in _MIRRORS.items():
 
 
 def _safe(value: Any) -> bool:
-    return not isinstance(value, int | float) or abs(value) <= MAX_SAFE
+    return not isinstance(value, int | float) or abs(value) <= 2**53 - 1
 
 
 def _fits(value: Any, sent: str) -> bool:
@@ -250,7 +248,7 @@ _MISMATCHES = {
 
 def _is_a_mismatch(rules: set[str], link: Link, said: Said) -> Verdict:
     broken = said.asked.faults & rules
-    refused = said.code == HeaderMismatch.code and _status(said) == 400
+    refused = said.code == -32020 and _status(said) == 400
     return "400, and error -32020 (HeaderMismatch)" if broken and not refused else None
 
 
@@ -261,7 +259,7 @@ for _name, _rules in _MISMATCHES.items():
 def _wrongly_refused(link: Link, said: Said) -> list[tuple[Any, str]] | None:
     """The headers of a request that was refused as a mismatch, though they match; None if it was not."""
     request, exchange = said.asked, said.asked.exchange
-    if said.code != HeaderMismatch.code or exchange is None or request.faults or exchange.faults:
+    if said.code != -32020 or exchange is None or request.faults or exchange.faults:
         return None
     if request.method == "tools/call" and request.tool is None:
         return None
@@ -394,7 +392,7 @@ def messages_go_on_one_stream(link: Link, exchange: Exchange, event: TraceEvent)
     # Two notifications may well be equal: only what has an id is one message.
     if "id" not in message or exchange.header("last-event-id") is not None:
         return None
-    before = link.delivered.get(encode(message))
+    before = link.delivered.get(messages.encode(message))
     return None if before in (None, exchange.number) else "each message on one stream"
 
 

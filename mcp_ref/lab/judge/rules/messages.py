@@ -10,11 +10,10 @@ import json
 import re
 from typing import Any
 
+from mcp_ref.facts import is_meta_key, messages
 from mcp_ref.lab.judge.rules.seen import FRAME, ORDER, OTHER, SHAPE, Link, Role, Said, Verdict, as_object, key, rule
-from mcp_ref.pages.basic.meta import is_meta_key
-from mcp_ref.pages.basic.tasks import ENDED
+from mcp_ref.lab.words import ENDED
 from mcp_ref.recording.record import TraceEvent
-from mcp_ref.wire.messages import is_id
 
 # -- text ---------------------------------------------------------------------------------------------------------
 
@@ -81,7 +80,7 @@ def id_is_not_null(link: Link, said: Said) -> Verdict:
 
 @rule("frame", stage=FRAME)
 def request_id_is_string_or_integer(link: Link, said: Said) -> Verdict:
-    wrong = {"method", "id"} <= said.message.keys() and said.id is not None and not is_id(said.id)
+    wrong = {"method", "id"} <= said.message.keys() and said.id is not None and not messages.is_id(said.id)
     return "an id that is a string or an integer" if wrong else None
 
 
@@ -134,7 +133,7 @@ def is_json_rpc(link: Link, said: Said) -> Verdict:
     error = message.get("error", {"code": 0, "message": ""})
     if not isinstance(error, dict) or type(error.get("code")) is not int or not isinstance(error.get("message"), str):
         return "an error with an integer code and a string message"
-    if not is_id(said.id) and not ("error" in message and said.id is None):
+    if not messages.is_id(said.id) and not ("error" in message and said.id is None):
         return "the id of the request"
     return None
 
@@ -245,10 +244,10 @@ def meta_prefix_is_dotted(link: Link, said: Said) -> Verdict:
 def meta_labels_have_the_form(link: Link, said: Said) -> Verdict:
     for name in _meta(said):
         prefix, slash, rest = name.partition("/")
-        if slash and "/" not in rest and "" not in prefix.split("."):
-            for label in prefix.split("."):
-                if not _LABEL.fullmatch(label):
-                    return f"a label that begins with a letter, ends with a letter or digit, not {label!r}"
+        labels = prefix.split(".") if slash and "/" not in rest else []
+        wrong = [label for label in labels if not _LABEL.fullmatch(label)]
+        if wrong and "" not in labels:
+            return f"a label that begins with a letter, ends with a letter or digit, not {wrong[0]!r}"
     return None
 
 
@@ -320,12 +319,12 @@ def server_cancels_subscriptions_only(link: Link, said: Said) -> Verdict:
 
 @rule("request", stage=SHAPE)
 def progress_token_is_string_or_integer(link: Link, said: Said) -> Verdict:
-    return None if is_id(said.meta.get("progressToken", 0)) else "a string or an integer"
+    return None if messages.is_id(said.meta.get("progressToken", 0)) else "a string or an integer"
 
 
 @rule("request")
 def progress_token_unique(link: Link, said: Said) -> Verdict:
-    if not is_id(said.meta.get("progressToken")):
+    if not messages.is_id(said.meta.get("progressToken")):
         return None
     before = link.tokens.get((said.sender, *key(said.meta["progressToken"])))
     if before is not None and not before.answered and not before.cancelled:

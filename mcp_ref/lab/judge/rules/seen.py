@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-from mcp_ref.kit.threads import bounded_dict
-from mcp_ref.pages.basic.versioning import CLIENT_CAPABILITIES, is_stateless
+from mcp_ref import JsonObject, Revision
+from mcp_ref.facts import Latest as AnyLatest
+from mcp_ref.facts import is_stateless
+from mcp_ref.lab.words import CLIENT_CAPABILITIES
 from mcp_ref.recording.record import TraceEvent
-from mcp_ref.revisions import Revision
-from mcp_ref.wire.messages import JsonObject
 
 Role = Literal["client", "server"]
 OTHER: Final[dict[Role, Role]] = {"client": "server", "server": "client"}
@@ -50,7 +50,7 @@ MAX_KNOWN: Final = 10_000
 Value = TypeVar("Value")
 
 
-class Latest(bounded_dict.Latest[Any, Value]):
+class Latest(AnyLatest[Any, Value]):
     """A table of the `MAX_KNOWN` entries that were set last."""
 
     def __init__(self) -> None:
@@ -209,7 +209,7 @@ class Known:
 
     tools: Latest[JsonObject] = field(default_factory=Latest)
     prompts: Latest[JsonObject] = field(default_factory=Latest)
-    called: bounded_dict.Latest[str, Said] = field(default_factory=lambda: bounded_dict.Latest(100))
+    called: AnyLatest[str, Said] = field(default_factory=lambda: AnyLatest(100))
     """The last result of each tool that was called before it was listed."""
     order: list[str] | None = None  # the names of the tools in the list that came last, if it came in one page
     cursors: Latest[None] = field(default_factory=Latest)  # each with its method
@@ -428,7 +428,7 @@ def objects(value: Any) -> list[JsonObject]:
 
 
 def key(value: Any) -> tuple[Any, ...]:
-    """Return what finds an id or a token in a table, or whatever came in its place."""
+    """Return the key in a table of an id or a token, or of whatever came in its place."""
     return (type(value), value if isinstance(value, (str, int)) else repr(value))
 
 

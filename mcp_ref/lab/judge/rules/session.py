@@ -9,13 +9,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mcp_ref.errors import STATELESS_ERRORS
+from mcp_ref import REVISIONS, STATELESS_REVISIONS, JsonObject
+from mcp_ref.facts import METHODS, is_meta_key
 from mcp_ref.lab.judge.rules.seen import ORDER, SHAPE, Link, Role, Said, Verdict, as_list, as_object, rule
-from mcp_ref.pages.basic.meta import is_meta_key
-from mcp_ref.pages.basic.versioning import CLIENT_CAPABILITIES, PROTOCOL_VERSION
-from mcp_ref.pages.table import METHODS
-from mcp_ref.revisions import REVISIONS, STATELESS_REVISIONS
-from mcp_ref.wire.messages import JsonObject
+from mcp_ref.lab.words import CLIENT_CAPABILITIES, PROTOCOL_VERSION, STATELESS_ERRORS
 
 # -- initialize ---------------------------------------------------------------------------------------------------
 
@@ -217,7 +214,7 @@ _DECLARED: dict[str, tuple[Role, str, tuple[str, ...]]] = {
     "sampling_is_declared": ("client", "sampling", ("sampling/createMessage",)),
     "elicitation_is_declared": ("client", "elicitation", ("elicitation/create",)),
 }
-"""Who answers a method has this capability."""
+"""The capability of a side that answers a method."""
 for _name, (_side, _feature_of, _methods) in _DECLARED.items():
     rule("result", *_methods, name=_name)(partial(_declares, _side, _feature_of))
 
@@ -232,7 +229,7 @@ _NOTIFIED = {
     "changing_prompts_are_declared": ("prompts", "", "prompts/list_changed"),
     "changing_resources_are_declared": ("resources", "", "resources/list_changed", "resources/updated"),
 }
-"""Who notifies of something has this capability."""
+"""The capability of a side that notifies of something."""
 for _name, (_feature_of, _which, *_changes) in _NOTIFIED.items():
     rule("notification", *(f"notifications/{each}" for each in _changes), sender="server", name=_name)(
         partial(_notifies, _feature_of, _which)

@@ -16,7 +16,8 @@ from functools import partial
 from typing import Any, cast
 from urllib.parse import unquote
 
-from mcp_ref.errors import LocalProtocolError, RemoteProtocolError
+from mcp_ref import SKILLS, JsonObject, LocalProtocolError, RemoteProtocolError, contents_bytes
+from mcp_ref.facts import plain_uri, read_frontmatter
 from mcp_ref.lab.judge.rules.seen import (  # fmt: skip
     ORDER,
     KnownFile,
@@ -30,18 +31,15 @@ from mcp_ref.lab.judge.rules.seen import (  # fmt: skip
     rule,
     rule_of_each,
 )
-from mcp_ref.pages.extensions.frontmatter import read_frontmatter
-from mcp_ref.pages.extensions.skills import MAX_BYTES, MAX_FILES, NAME, plain_uri
-from mcp_ref.pages.server.resources import contents_bytes
-from mcp_ref.wire.messages import JsonObject
 
+_MAX_FILES, _MAX_BYTES = 512, 16 << 20  # of one skill
 _SHOWN = ("skills/list", "skills/get")
 _DIRECTORY = "resources/directory/read"
 
 
 def _settings(link: Link, said: Said) -> Any:
     """The settings that the server has declared; None if it does not declare skills, or that is unknown."""
-    return as_object(as_object(link.declared("server", said)).get("extensions")).get(NAME)
+    return as_object(as_object(link.declared("server", said)).get("extensions")).get(SKILLS.name)
 
 
 def _entries(said: Said) -> list[JsonObject]:
@@ -63,7 +61,7 @@ def _within(entry: JsonObject, file: JsonObject) -> bool:
 @rule("result", "server/discover")
 def skills_declare_resources(link: Link, said: Said) -> Verdict:
     declared = as_object(said.result.get("capabilities"))
-    lacks = NAME in as_object(declared.get("extensions")) and "resources" not in declared
+    lacks = SKILLS.name in as_object(declared.get("extensions")) and "resources" not in declared
     return "resources among the capabilities, beside skills" if lacks else None
 
 
@@ -140,8 +138,8 @@ def skill_uri_ends_in_its_name(entry: JsonObject) -> str | None:
 @_of_each_entry()
 def skill_within_limits(entry: JsonObject) -> str | None:
     sizes = [size for file in _files(entry) if type(size := file.get("size")) is int]
-    within = len(as_list(entry.get("resources"))) <= MAX_FILES and sum(sizes) <= MAX_BYTES
-    return None if within else f"at most {MAX_FILES} files with {MAX_BYTES} bytes in a skill"
+    within = len(as_list(entry.get("resources"))) <= _MAX_FILES and sum(sizes) <= _MAX_BYTES
+    return None if within else f"at most {_MAX_FILES} files with {_MAX_BYTES} bytes in a skill"
 
 
 @rule("result", "skills/list")

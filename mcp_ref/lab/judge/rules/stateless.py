@@ -1,4 +1,4 @@
-"""What the stateless era adds: what every request says of itself, kinds of results, rounds, subscriptions, caching.
+"""The rules of the stateless era: the envelope of requests, kinds of results, rounds, subscriptions, caching.
 
 Spec:      basic/index#_meta, basic/index#resulttype, basic/index#error-codes, basic/patterns/mrtr,
            basic/patterns/subscriptions, server/utilities/caching, server/utilities/logging (2026-07-28)
@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mcp_ref.errors import STATELESS_ERRORS
+from mcp_ref import JsonObject, Refusal
+from mcp_ref.facts import CACHEABLE, MAY_ASK, read_envelope
 from mcp_ref.lab.judge.rules import features
 from mcp_ref.lab.judge.rules.seen import (  # fmt: skip
     FRAME,
@@ -25,17 +26,7 @@ from mcp_ref.lab.judge.rules.seen import (  # fmt: skip
     objects,
     rule,
 )
-from mcp_ref.pages.basic.versioning import (
-    CLIENT_CAPABILITIES,
-    LOG_LEVEL,
-    SERVER_INFO,
-    SUBSCRIPTION_ID,
-    InvalidEnvelope,
-    read_envelope,
-)
-from mcp_ref.pages.server.utilities.caching import CACHEABLE
-from mcp_ref.wire.messages import JsonObject
-from mcp_ref.wire.negotiated import MAY_ASK
+from mcp_ref.lab.words import CLIENT_CAPABILITIES, LOG_LEVEL, SERVER_INFO, STATELESS_ERRORS, SUBSCRIPTION_ID
 
 # -- who says what ------------------------------------------------------------------------------------------------
 
@@ -55,7 +46,7 @@ def clients_send_no_results(link: Link, said: Said) -> Verdict:
 def requests_say_what_they_are(link: Link, said: Said) -> Verdict:
     try:
         read_envelope(said.params)
-    except InvalidEnvelope as problem:
+    except Refusal as problem:
         return str(problem).removeprefix("Invalid params: ")
     return None
 

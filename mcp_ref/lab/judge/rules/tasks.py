@@ -13,6 +13,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from mcp_ref import JsonObject
+from mcp_ref.facts import TASKS, declares
 from mcp_ref.lab.judge.rules.seen import (  # fmt: skip
     ORDER,
     OTHER,
@@ -28,12 +30,8 @@ from mcp_ref.lab.judge.rules.seen import (  # fmt: skip
     rule,
     rule_of_each,
 )
-from mcp_ref.pages.basic.tasks import ENDED, RELATED
-from mcp_ref.pages.basic.versioning import CLIENT_CAPABILITIES
-from mcp_ref.pages.extensions.tasks import NAME as EXTENSION
+from mcp_ref.lab.words import CLIENT_CAPABILITIES, ENDED, RELATED
 from mcp_ref.recording.record import TraceEvent
-from mcp_ref.wire.messages import JsonObject
-from mcp_ref.wire.negotiated import declares
 
 _CAN = ("tools/call", "sampling/createMessage", "elicitation/create")  # requests that can become tasks
 _SHOWN = ("tasks/get", "tasks/cancel")  # what is answered with the state of a task
@@ -284,8 +282,8 @@ def tasks_are_polled_slowly(link: Link, said: Said) -> Verdict:
 @rule("result", stage=ORDER)
 def tasks_only_for_who_declares(link: Link, said: Said) -> Verdict:
     own = as_object(said.asked.meta.get(CLIENT_CAPABILITIES))
-    undeclared = said.result.get("resultType") == "task" and EXTENSION not in as_object(own.get("extensions"))
-    return f'no resultType "task": the request does not declare {EXTENSION}' if undeclared and said.request else None
+    undeclared = said.result.get("resultType") == "task" and TASKS.name not in as_object(own.get("extensions"))
+    return f'no resultType "task": the request does not declare {TASKS.name}' if undeclared and said.request else None
 
 
 @rule("result", "tasks/get", "tasks/update", "tasks/cancel", stage=ORDER)

@@ -15,6 +15,7 @@ import pytest
 import requests
 
 from mcp_ref import Client, HttpRefusal, OAuth, TransportClosed, text_of
+from mcp_ref.kit.http import guarded_fetch
 from mcp_ref.lab.testing import authorization_server as page
 from mcp_ref.lab.testing.authorization_server import AuthorizationServer
 from mcp_ref.pages.basic.authorization.metadata import s256
@@ -462,7 +463,7 @@ def test_a_stranger_makes_it_fetch_nothing_of_a_private_network(
         reaches.append(reach)
         raise TransportClosed("nothing is fetched in this test")
 
-    monkeypatch.setattr(page, "fetch", fetch)
+    monkeypatch.setattr(guarded_fetch, "fetch", fetch)
     server = AuthorizationServer(users={}, documents=True)
     server.issuer = issuer
     assert server._client("https://client.example/about.json") is None

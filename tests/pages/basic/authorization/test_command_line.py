@@ -25,7 +25,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
             threads.append(threading.Thread(target=lambda: requests.get(world.visit(url), timeout=WAIT)))
             threads[-1].start()
 
-        monkeypatch.setattr("mcp_ref.pages.basic.authorization.client.open_browser", browse)
+        monkeypatch.setattr("webbrowser.open", browse)
         yield world
         for thread in threads:
             thread.join(WAIT)
