@@ -234,8 +234,8 @@ def _find_era(
         asked = SentRequest("server/discover", {}, at_most(client.probe_timeout, deadline))
         try:
             message = probe.connection.begin(asked, None)
-            arriving = probe.transport.exchange(message, asked, asked.deadline)
-            return reconnector.begin(probe, deadline, lambda: probe.connection.await_answer(asked, arriving))
+            probe.transport.exchange(message, asked, asked.deadline)
+            return reconnector.begin(probe, deadline, asked.result)
         except RequestTimeout:
             pass  # see 3
         except BaseException as problem:
@@ -261,7 +261,8 @@ def _find_era(
             failed.append(problem)
         asked.deadline = at_most(client.probe_timeout, deadline)  # it may come a moment later
         try:
-            first = peer.await_answer(asked, asked.until(asked.deadline))
+            asked.take(asked.deadline)
+            first = asked.result()
         except McpError as problem:
             peer.abandon(asked, problem)
         else:

@@ -60,7 +60,8 @@ def request_batch(
             pending.sent = True
         for pending in batch:
             try:
-                results.append(peer.await_answer(pending, pending.until(deadline)))
+                pending.take(deadline)
+                results.append(pending.result())
             except (ErrorResponse, RemoteProtocolError) as problem:
                 results.append(problem)
         return results
