@@ -109,14 +109,6 @@ class Role(Protocol):
         ...
 
 
-RunJob = Callable[..., object]
-"""Runs a job: in a worker (with `urgent=True` ahead of every handler), or here and now."""
-
-
-def _run_here(job: Callable[[], None], *, urgent: bool = False) -> None:
-    job()
-
-
 # -- one request of ours ------------------------------------------------------------------------------------------
 
 
@@ -125,7 +117,9 @@ class SentRequest(BoundedQueue):
 
     Args:
         asker: the request of the peer whose handler asks this, if any.
-        on_notification: takes the notifications that belong to it, as to a subscription; else only progress does.
+
+    Attributes:
+        on_notification: takes the notifications that belong to it, as to a subscription; None: only progress does.
 
     Threads: `take` and `result` by its caller's; the others by any.
     """
@@ -134,18 +128,11 @@ class SentRequest(BoundedQueue):
     sent = False  # whether the peer may be working on it, so that it must be told when the request is given up
     check: Check | None = None  # of its result
     on_give_up: Callable[[], None] | None = None
+    on_notification: Callable[[JsonObject], None] | None = None
     outcome: JsonObject | BaseException | None = None  # the message that ended it, or what else did
 
-    def __init__(
-        self,
-        method: str,
-        options: Options,
-        deadline: Deadline,
-        asker: ServedRequest | None = None,
-        on_notification: Callable[[JsonObject], None] | None = None,
-    ) -> None:
+    def __init__(self, method: str, options: Options, deadline: Deadline, asker: ServedRequest | None = None) -> None:
         self.method, self.options, self.deadline, self.asker = method, options, deadline, asker
-        self.on_notification = on_notification
         # What can give it up.
         self.handles = [each for each in (options.get("cancel"), asker) if each is not None]
 
@@ -443,24 +430,24 @@ class Connection:
         try:
             message = messages.decode(data)
         except Refusal as refusal:
-            self.refuse(None, refusal, reply or self.channel, self._workers.run)
+            self.refuse(None, refusal, reply or self.channel, here=False)
             return
-        self.route(message, reply or self.channel, self._workers.run)
+        self.route(message, reply or self.channel, here=False)
 
-    def route(self, message: Any, reply: Reply, run: RunJob = _run_here) -> None:
+    def route(self, message: Any, reply: Reply, here: bool = True) -> None:
         """Put a response into the queue of its request; pass anything else on by its kind.
 
         Args:
-            run: what answers requests, to `reply`: by default the calling thread, as over HTTP.
+            here: whether the calling thread answers requests, to `reply`, as over HTTP; else a worker does.
         """
         problem: RemoteProtocolError | None = None
         try:
             if isinstance(message, list):
-                take_batch(self, message, reply, run)
+                take_batch(self, message, reply, here)
                 return
             kind = messages.kind_of(message)
             if kind == "request":
-                self._take_request(message, reply, run)
+                self._take_request(message, reply, here)
                 return
             if kind == "notification":
                 self._take_notification(message)
@@ -472,7 +459,7 @@ class Connection:
                 # A receiver MUST NOT answer a notification (basic/index#notifications)
                 self.complain("ignored a malformed notification: %s", refusal)
             else:
-                self.refuse(messages.readable_id(message), refusal, reply, run, message)
+                self.refuse(messages.readable_id(message), refusal, reply, here, message)
             return
         # A response: who waits for it gets it, or what is wrong with it.
         request_id = message.get("id") if problem is None else messages.readable_id(message)
@@ -493,7 +480,7 @@ class Connection:
             # (basic/utilities/cancellation#behavior-requirements)
             log.debug("ignored an answer to the id %r, which nothing waits for", request_id)
 
-    def _take_request(self, message: JsonObject, reply: Reply, run: RunJob) -> None:
+    def _take_request(self, message: JsonObject, reply: Reply, here: bool) -> None:
         method, params = message["method"], message.get("params") or {}
         if not self.terms.takes_requests:
             # A server MUST NOT send requests, or a client responses (2026-07-28/basic/patterns/index#;
@@ -519,11 +506,12 @@ class Connection:
         except Refusal as refusal:
             answer = refusal
         job = partial(self.answer, incoming, answer)
-        if method == "initialize" and isinstance(answer, dict) and run is not _run_here:
-            # Whatever follows waits until this answer is on the wire.
-            workers.run(job, alone=True)
+        if here:
+            job()
         else:
-            run(job, urgent=not callable(answer))
+            # Whatever follows waits until the answer to `initialize` is on the wire.
+            alone = method == "initialize" and isinstance(answer, dict)
+            workers.run(job, urgent=not callable(answer), alone=alone)
 
     def _take_notification(self, message: JsonObject) -> None:
         method, params = message["method"], message.get("params") or {}
@@ -532,7 +520,11 @@ class Connection:
             check(params)
         pending: SentRequest | None
         if method == PROGRESS:
-            pending = self._take_progress(params)
+            token = params["progressToken"]
+            # Only our own ids are in the table, and `1.0` and `True` are others, though Python says they are equal.
+            pending = self._pending.get(token) if type(token) is int else None
+            if pending is None and (sink := self.progress_sinks.get(token)) is not None:
+                sink.put(params)  # the request was answered with a task
         elif method == CANCELLED and self.terms.takes_requests:
             self._take_cancelled(params)
             return
@@ -552,15 +544,6 @@ class Connection:
             pending.put(message)
         elif not pending.offer(message, params, MAX_UNREAD):
             self.complain("dropped %s: nobody reads what comes for the request %r", method, pending.id)
-
-    def _take_progress(self, params: JsonObject) -> SentRequest | None:
-        """The request that is told of its progress; None: it has none, or was answered with a task, which is told."""
-        token = params["progressToken"]
-        # Only our own ids are in the table, and `1.0` and `True` are others, though Python says they are equal.
-        pending = self._pending.get(token) if type(token) is int else None
-        if pending is None and (sink := self.progress_sinks.get(token)) is not None:
-            sink.put(params)
-        return pending
 
     def _take_from_stream(self, method: str, params: JsonObject, request_id: Any) -> SentRequest | None:
         """The request to whose stream a notification belongs; None: no such stream is open."""
@@ -640,9 +623,9 @@ class Connection:
             incoming.finish(response, Deadline(self._timeout))
 
     def refuse(
-        self, request_id: RequestId | None, refusal: Refusal, reply: Reply, run: RunJob, refused: Any = None
+        self, request_id: RequestId | None, refusal: Refusal, reply: Reply, here: bool, refused: Any = None
     ) -> None:
-        """Answer what never became a request. If the reader calls this, a worker writes."""
+        """Answer what never became a request: in this thread, or in a worker if the reader calls."""
         if self.terms.role == "client" and not (self.terms.takes_requests and messages.asks(refused)):
             # A server that prints is answered nothing: one that prints what it reads would never come to an end.
             self.complain("ignored what the server sent: %s", refusal)
@@ -657,11 +640,13 @@ class Connection:
             incoming.finish(answer, Deadline(self._timeout))
             self._refusals.release()
 
-        if self._refusals.acquire(timeout=REFUSAL_TIMEOUT if self.closed is None else 0):
-            run(write, urgent=True)
-        else:
+        if not self._refusals.acquire(timeout=REFUSAL_TIMEOUT if self.closed is None else 0):
             self.complain(problem := "the peer does not read the refusals of what it sends")
             self.fail(TransportClosed(problem))
+        elif here:
+            write()
+        else:
+            self._workers.run(write, urgent=True)
 
     # -- jobs of the role -----------------------------------------------------------------------------------------
 

@@ -623,7 +623,8 @@ CHANGED = "notifications/tools/list_changed"
 
 def listen(peer: Connection, seen: list[Any], give_up: Cancel) -> Background:
     """Open a stream that another thread reads."""
-    row = SentRequest("subscriptions/listen", {"cancel": give_up}, Deadline(PATIENCE), on_notification=seen.append)
+    row = SentRequest("subscriptions/listen", {"cancel": give_up}, Deadline(PATIENCE))
+    row.on_notification = seen.append
     return Background(peer.request, row.method, {"notifications": {}}, pending=row)
 
 

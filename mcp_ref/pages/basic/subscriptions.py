@@ -631,7 +631,8 @@ class Listening(Iterator[Event]):
             # MUST: after the connection was lost the client sends `subscriptions/listen` again on a new one
             # (basic/patterns/subscriptions#graceful-closure)
             connection = self._client.connection_for_stream(deadline)
-            pending = connection.request_type(LISTEN, {}, deadline, on_notification=self._notice)
+            pending = connection.request_type(LISTEN, {}, deadline)
+            pending.on_notification = self._notice
             with self._changed:
                 if self.closed:
                     raise RequestCancelled("the subscription was closed")

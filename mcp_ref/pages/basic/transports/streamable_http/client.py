@@ -597,13 +597,9 @@ class HttpClientTransport(HttpTransport):
             self._http.end(call)
 
     def _stream(
-        self,
-        call: HttpCall,
-        session: ClientSession,
-        reply: HttpResponse | None,
-        settled: threading.Event,
+        self, call: HttpCall, session: ClientSession, reply: HttpResponse | None, settled: threading.Event,
         enough: _Enough,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Deliver the messages of an event stream, over as many connections as it takes, until that is enough.
 
         That is asked after each wait, too, since there may be news elsewhere, and after an event without a message.
@@ -649,15 +645,9 @@ class HttpClientTransport(HttpTransport):
             reply = None
 
     def _connection(
-        self,
-        call: HttpCall,
-        session: ClientSession,
-        reply: HttpResponse | None,
-        at: _Position,
-        standing: bool,
-        settled: threading.Event,
-        enough: _Enough,
-    ) -> tuple[str, int]:
+        self, call: HttpCall, session: ClientSession, reply: HttpResponse | None, at: _Position, standing: bool,
+        settled: threading.Event, enough: _Enough,
+    ) -> tuple[str, int]:  # fmt: skip
         """Open an event stream, unless that was done, and read one connection of it to its end, or until it is enough.
 
         Returns: how it ended, for an error, "" if that was enough; and the HTTP status if it was refused, else 0.
