@@ -81,10 +81,10 @@ class Deaf:
             raise RequestTimeout("nobody reads")
         self.sent.append(message)
 
-    def exchange(self, message: Any, inbox: Any, deadline: Deadline) -> Any:
+    def exchange(self, message: Any, pending: Any, deadline: Deadline) -> None:
         self.send(message, deadline)
-        inbox.sent = True
-        return inbox.until(deadline)
+        pending.sent = True
+        pending.take(deadline)
 
     def close(self, deadline: Deadline) -> None:
         self.reads.set()

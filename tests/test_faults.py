@@ -11,7 +11,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -25,7 +25,7 @@ from mcp_ref.kit.threads.deadline import Deadline
 from mcp_ref.pages.basic.mrtr import InputNeeded
 from mcp_ref.pages.basic.transports.memory import pair
 from mcp_ref.revisions import SESSION_REVISIONS
-from mcp_ref.wire.transport import Inbox, Receive, Transport
+from mcp_ref.wire.transport import Pending, Receive, Transport
 from tests.support.wire import PATIENCE, Background
 
 JsonObject = dict[str, Any]
@@ -90,11 +90,11 @@ class Faulty:
         self._step("send", deadline)
         self._inner.send(message, deadline)
 
-    def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
+    def exchange(self, message: JsonObject, pending: Pending, deadline: Deadline) -> None:
         self._step("exchange", deadline)
         self._inner.send(message, deadline)
-        inbox.sent = True
-        return inbox.until(deadline)
+        pending.sent = True
+        pending.take(deadline)
 
     def close(self, deadline: Deadline) -> None:
         try:

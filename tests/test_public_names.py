@@ -84,8 +84,9 @@ def test_help_of_a_role_says_what_a_program_calls(role: type) -> None:
     named = set(re.findall(r"\w+", said))
     internal = {name for name in vars(role) if not name.startswith("_")} - named
     assert internal <= {
-        "announce_change", "answers_to", "cache", "capabilities", "close_recorder", "completion_values", "context_type",
-        "forget", "introduction", "offer_tasks", "open_recorder", "open_stream", "peer_capabilities", "register",
+        "announce_change", "answers_to", "cache", "capabilities", "close_recorder", "completion_values",
+        "connection_for_stream", "context_type",
+        "forget", "introduction", "offer_tasks", "open_recorder", "peer_capabilities", "register",
         "session", "take_over", "tap", "tell_change", "unregister", *(name for name in internal if "_page" in name),
     }  # fmt: skip
 

@@ -174,7 +174,7 @@ def trace_a_call(revision: str) -> Called:
             caller.called(frame)
         elif event == "c_call" and arg is os.write:
             there.end(frame)
-        elif event == "c_return" and frame.f_code is SentRequest.until.__code__ and arg.__name__ == "get":
+        elif event == "c_return" and frame.f_code is SentRequest.take.__code__ and arg.__name__ == "get":
             caller.armed, at_wake[:] = True, stack_of(frame)
         elif event == "return" and frame.f_code is Client.call_tool.__code__:
             caller.end(frame)
@@ -461,7 +461,7 @@ STACKS = {
     "served.worker": ("Worker.run", "tools_call", (5, 5), (7, 5)),
     "served.back": ("Worker.run", "LineTransport.send", (4, 5), (4, 5)),
     "called.reader": ("LineTransport._read", "Connection.route", (3, 3), (3, 3)),
-    "called.caller": ("call_tool", "SentRequest.until", (7, 4), (7, 4)),
+    "called.caller": ("call_tool", "SentRequest.take", (7, 4), (7, 4)),
     "post.there": ("_Connection.handle", "tools_call", (12, 6), (8, 5)),
 }
 """For each way the two ends of its stack, and the most frames and files: in a session, and without."""

@@ -208,7 +208,7 @@ class Client:
     request_batch = batching.request_batch
     # basic/patterns/subscriptions
     listen = subscriptions.listen
-    open_stream = reconnect.open_stream
+    connection_for_stream = reconnect.connection_for_stream
     # server/discover
     discover = versioning.discover
     # server/tools

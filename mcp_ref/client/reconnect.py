@@ -21,14 +21,12 @@ call fails at once, and the next one connects.
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Generator, Iterator, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_ref.client.connecting import Reconnector, at_most, give_up, names_older_versions, server_key
 from mcp_ref.client.session import CLOSING_TIMEOUT, Conversation, Session, Stateless
-from mcp_ref.connection.connection import Connection, SentRequest
+from mcp_ref.connection.connection import Connection
 from mcp_ref.errors import (
     AnswerLost,
     ErrorResponse,
@@ -36,7 +34,6 @@ from mcp_ref.errors import (
     HttpStatusError,
     LocalProtocolError,
     McpError,
-    RequestCancelled,
     SessionExpired,
     TransportClosed,
     UnsupportedVersion,
@@ -141,8 +138,8 @@ def reopen(
     return opened
 
 
-def open_stream(self: Client, method: str, params: JsonObject | None, deadline: Deadline) -> PendingStream:
-    """Send a request whose answer ends a stream, in the conversation that goes on, or in a new one.
+def connection_for_stream(self: Client, deadline: Deadline) -> Connection:
+    """Return the connection of the conversation that goes on, or of a new one, for a request that stays open.
 
     Raises: TransportClosed: there may be a connection later. LocalProtocolError: there never will be.
     """
@@ -151,7 +148,7 @@ def open_stream(self: Client, method: str, params: JsonObject | None, deadline: 
         raise LocalProtocolError("the client was closed")
     if (lost := session.connection.closed) is not None and isinstance(session, Stateless):
         session = reopen(self.reconnector, session, TransportClosed.before(lost), deadline)
-    return PendingStream(session.connection, method, params, deadline)
+    return session.connection
 
 
 def mended(session: Stateless, refusal: ErrorResponse, method: str, options: Options, deadline: Deadline) -> bool:
@@ -193,73 +190,3 @@ def may_resend(
     known = tools.get((params or {}).get("name", ""))
     hints = {} if known is None else known.tool.get("annotations") or {}
     return hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
-
-
-# -- a request that stays open ------------------------------------------------------------------------------------
-
-
-class PendingStream:
-    """A request that stays open: iterating gives its notifications, and its response as the last message.
-
-    Making it sends it; over HTTP that happens when the first message is read.
-
-    Attributes:
-        id: of the request; its notifications carry it.
-        lift: called, it lets the stream last as long as it likes from now on.
-
-    Blocks: making it, until it is sent; reading, until the deadline, or for as long as that is lifted.
-    Threads: one reads; `close` by any.
-    """
-
-    def __init__(self, connection: Connection, method: str, params: JsonObject | None, deadline: Deadline) -> None:
-        self._pending = pending = SentRequest(method, {}, deadline)
-        self._abandon = partial(connection.abandon, pending)
-        pending.streams = True
-        try:
-            self._arriving = connection.transport.exchange(connection.begin(pending, params), pending, deadline)
-        except BaseException as reason:
-            self._abandon(reason)
-            raise
-        self.id, self.lift = pending.id, deadline.lift
-        self._closed: McpError | None = None
-        self._reading = threading.Lock()  # held by whoever runs the generator `_arriving`; nobody waits for it
-
-    def __iter__(self) -> Iterator[JsonObject]:
-        """Each message as it comes.
-
-        Blocks: for each, until the deadline.
-        Raises: RequestTimeout, RequestCancelled (it was closed), TransportClosed, RemoteProtocolError.
-        """
-        try:
-            while self._closed is None:
-                with self._reading:
-                    message = next(self._arriving, None)
-                if message is None:
-                    break
-                yield message
-                if "method" not in message:
-                    return
-            raise self._closed or TransportClosed("the stream ended without a response")
-        except McpError as reason:
-            self._abandon(reason)
-            raise
-        finally:
-            if self._closed is not None:
-                self._close_arriving()
-
-    def close(self, reason: str) -> None:
-        """Give it up: whoever reads gets RequestCancelled, and the peer is told as its transport says."""
-        self._closed = RequestCancelled(reason)
-        self._pending.give_up(self._closed)
-        self._abandon(self._closed)
-        self._close_arriving()
-
-    def _close_arriving(self) -> None:
-        # A generator that another thread runs must not be closed: the interpreter can crash (CPython 3.11). That thread
-        # was given up, and closes it when it is done.
-        if self._reading.acquire(blocking=False):
-            try:
-                if isinstance(self._arriving, Generator):
-                    self._arriving.close()
-            finally:
-                self._reading.release()

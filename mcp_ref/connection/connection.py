@@ -8,10 +8,11 @@ Not here:  one request of the other side, and its reply (wire/served); which met
            (basic/subscriptions)
 
     a request of ours                                a request of theirs
-      request          a row in the table, `begin`    receive          decoded, then routed
-      exchange         the transport writes it         _take_request    a row; the role admits it, in order of arrival
-      await_answer    the caller's thread waits       answer           a worker runs the handler, and sends the answer
-      route   the response pops the row
+      begin       a row in the table                   receive         decoded, then routed
+      exchange    the transport writes it              _take_request   a row; the role admits it, in order of arrival
+      take        the caller's thread waits            answer          a worker runs the handler, and sends the answer
+      route       the response pops the row
+      result      what is returned, or raised
 
 Two tables, which never meet: `_pending` has the requests that we sent and wait for, `unanswered` those that we received
 and have not answered. Whoever pops a row owns what happens to it: a response, a timeout, a cancellation and the end of
@@ -27,7 +28,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from queue import Empty
@@ -108,57 +109,95 @@ class Role(Protocol):
         ...
 
 
-RunJob = Callable[..., object]
-"""Runs a job: in a worker (with `urgent=True` ahead of every handler), or here and now."""
-
-
-def _run_here(job: Callable[[], None], *, urgent: bool = False) -> None:
-    job()
-
-
 # -- one request of ours ------------------------------------------------------------------------------------------
 
 
 class SentRequest(BoundedQueue):
-    """A request that we send: the queue in which what belongs to it arrives. It is the `Inbox` of a transport.
+    """A request that we send: the queue in which its messages arrive, and how it ended. See `transport.Pending`.
 
     Args:
         asker: the request of the peer whose handler asks this, if any.
+
+    Attributes:
+        on_notification: takes the notifications that belong to it, as to a subscription; None: only progress does.
+
+    Threads: `take` and `result` by its caller's; the others by any.
     """
 
     id = 0  # until it has one
     sent = False  # whether the peer may be working on it, so that it must be told when the request is given up
-    streams = False  # whether notifications belong to it, as to a subscription; else only progress does
     check: Check | None = None  # of its result
     on_give_up: Callable[[], None] | None = None
+    on_notification: Callable[[JsonObject], None] | None = None
+    outcome: JsonObject | BaseException | None = None  # the message that ended it, or what else did
 
     def __init__(self, method: str, options: Options, deadline: Deadline, asker: ServedRequest | None = None) -> None:
         self.method, self.options, self.deadline, self.asker = method, options, deadline, asker
         # What can give it up.
         self.handles = [each for each in (options.get("cancel"), asker) if each is not None]
 
-    def until(self, deadline: Deadline) -> Iterator[JsonObject]:
-        """See `transports.transport.Inbox`."""
-        while True:
+    @property
+    def answered(self) -> bool:
+        """See `transport.Pending`."""
+        return isinstance(self.outcome, dict) and "method" not in self.outcome
+
+    def take(self, deadline: Deadline | None = None) -> bool:
+        """See `transport.Pending`."""
+        while self.outcome is None:
             try:
-                item = self.get(timeout=deadline.at_most(SIGNAL_INTERVAL))
+                item = self.get_nowait() if deadline is None else self.get(timeout=deadline.at_most(SIGNAL_INTERVAL))
             except Empty:
+                if deadline is None:
+                    return False
                 # The clock may have stood still meanwhile; then there is time left, and the wait goes on.
                 deadline.check(f"waiting for the answer to {self.method}")
                 continue
             if isinstance(item, Weighed):
                 item = self.unpack(item)
-            elif isinstance(item, McpError):
-                raise item
-            yield item
+            if isinstance(item, McpError) or item.get("method") in (None, CANCELLED):
+                self.outcome = item
+                continue
+            try:
+                (self.on_notification or self.note_progress)(item)
+            except BaseException as problem:
+                # Not raised here: a transport would take it for a failure of its own.
+                self.outcome = problem
+        return True
 
-    def waiting(self) -> Iterator[JsonObject]:
-        """See `transports.transport.Inbox`."""
-        while not self.empty():
-            yield next(self.until(Deadline(0)))
+    def note_progress(self, message: JsonObject) -> None:
+        """Hand on a report of progress. Raises: RequestTimeout, whatever the callback raises."""
+        # MAY: progress starts the time-out again; SHOULD: progress extends it only up to a maximum
+        # (basic/lifecycle#timeouts)
+        self.deadline.extend()
+        # Reports that wait while the callback is slow must not hold the time limit up.
+        self.deadline.check(f"waiting for the answer to {self.method}")
+        callback, params = self.options.get("on_progress"), message["params"]
+        if callback is not None:
+            callback(params["progress"], params.get("total"), params.get("message"))
+
+    def result(self) -> JsonObject:
+        """Return the result, or raise what ended the request. The one place that raises ErrorResponse."""
+        # Forgotten: an exception that is kept would keep this request, and this request the exception.
+        outcome, self.outcome = self.outcome, None
+        if outcome is None:
+            raise TransportClosed("the reply ended without a response")
+        if isinstance(outcome, BaseException):
+            raise outcome
+        self.sent = False  # it is answered, whatever the answer is worth
+        for handle in self.handles:
+            handle.detach(self.cancelled)
+        if "error" in outcome:
+            error = outcome["error"]
+            raise ErrorResponse(error["code"], error["message"], error.get("data"))
+        if "method" in outcome:
+            return dict(outcome["params"])  # the server has ended a stream by `notifications/cancelled`
+        result: JsonObject = outcome["result"]
+        if self.check is not None and self.on_notification is None:
+            self.check(result)
+        return result
 
     def give_up(self, reason: McpError) -> None:
-        """End the wait of whoever reads the inbox, or the read of the socket from which it is filled."""
+        """End the wait of its caller, or the read of the socket for which that one waits."""
         self.put(reason)
         if (interrupt := self.on_give_up) is not None:
             interrupt()
@@ -236,21 +275,24 @@ class Connection:
         options: Options | None = None,
         asker: ServedRequest | None = None,
         deadline: Deadline | None = None,
+        pending: SentRequest | None = None,
     ) -> JsonObject:
         """Send a request and wait for its result, at most until the deadline.
 
         Args:
             asker: the request whose handler asks this; cancelling that one ends this one too.
             deadline: of the call that this request is a part of; None: the request is a call by itself.
+            pending: of the same method and options, where more is to be known of it than it comes to.
         """
         options = options or {}
         # SHOULD: every request has a time-out, which can be set for each
         # (basic/lifecycle#timeouts; 2026-07-28/basic/patterns/cancellation#timeouts)
-        pending = SentRequest(method, options, deadline or self.begin_wait(options), asker)
+        if pending is None:
+            pending = SentRequest(method, options, deadline or self.begin_wait(options), asker)
         try:
             message = self.begin(pending, params)
-            arriving = (asker or self.transport).exchange(message, pending, pending.deadline)
-            return self.await_answer(pending, arriving)
+            (asker or self.transport).exchange(message, pending, pending.deadline)
+            return pending.result()
         except BaseException as reason:
             self.abandon(pending, reason)
             raise
@@ -311,37 +353,6 @@ class Connection:
             if meta:
                 params = {**(params or {}), "_meta": {**(params or {}).get("_meta", {}), **meta}}
         return messages.request(pending.id, method, params)
-
-    def await_answer(self, pending: SentRequest, arriving: Iterator[JsonObject]) -> JsonObject:
-        """The result of a request; progress before it is handed on. The one place that raises ErrorResponse."""
-        try:
-            for message in arriving:
-                if "method" not in message:
-                    break
-                # MAY: progress starts the time-out again; SHOULD: progress extends it only up to a maximum
-                # (basic/lifecycle#timeouts)
-                pending.deadline.extend()
-                # Reports that wait while the callback is slow must not hold the time limit up.
-                pending.deadline.check(f"waiting for the answer to {pending.method}")
-                callback, params = pending.options.get("on_progress"), message["params"]
-                if callback is not None:
-                    callback(params["progress"], params.get("total"), params.get("message"))
-            else:
-                raise TransportClosed("the reply ended without a response")
-        finally:
-            # Who keeps the exception of a refused call keeps this iterator, and with it the connection of the reply.
-            if isinstance(arriving, Generator):
-                arriving.close()
-        pending.sent = False  # it is answered, whatever the answer is worth
-        for handle in pending.handles:
-            handle.detach(pending.cancelled)
-        if "error" in message:
-            error = message["error"]
-            raise ErrorResponse(error["code"], error["message"], error.get("data"))
-        result: JsonObject = message["result"]
-        if pending.check is not None:
-            pending.check(result)
-        return result
 
     def abandon(self, pending: SentRequest, reason: BaseException) -> None:
         """Forget a request that ended without an answer, and tell the peer if it may be working on it."""
@@ -417,24 +428,24 @@ class Connection:
         try:
             message = messages.decode(data)
         except Refusal as refusal:
-            self.refuse(None, refusal, reply or self.channel, self._workers.run)
+            self.refuse(None, refusal, reply or self.channel, here=False)
             return
-        self.route(message, reply or self.channel, self._workers.run)
+        self.route(message, reply or self.channel, here=False)
 
-    def route(self, message: Any, reply: Reply, run: RunJob = _run_here) -> None:
-        """Put a response into the inbox of its request; pass anything else on by its kind.
+    def route(self, message: Any, reply: Reply, here: bool = True) -> None:
+        """Put a response into the queue of its request; pass anything else on by its kind.
 
         Args:
-            run: what answers requests, to `reply`: by default the calling thread, as over HTTP.
+            here: whether the calling thread answers requests, to `reply`, as over HTTP; else a worker does.
         """
         problem: RemoteProtocolError | None = None
         try:
             if isinstance(message, list):
-                take_batch(self, message, reply, run)
+                take_batch(self, message, reply, here)
                 return
             kind = messages.kind_of(message)
             if kind == "request":
-                self._take_request(message, reply, run)
+                self._take_request(message, reply, here)
                 return
             if kind == "notification":
                 self._take_notification(message)
@@ -446,7 +457,7 @@ class Connection:
                 # A receiver MUST NOT answer a notification (basic/index#notifications)
                 self.complain("ignored a malformed notification: %s", refusal)
             else:
-                self.refuse(messages.readable_id(message), refusal, reply, run, message)
+                self.refuse(messages.readable_id(message), refusal, reply, here, message)
             return
         # A response: who waits for it gets it, or what is wrong with it.
         request_id = message.get("id") if problem is None else messages.readable_id(message)
@@ -467,7 +478,7 @@ class Connection:
             # (basic/utilities/cancellation#behavior-requirements)
             log.debug("ignored an answer to the id %r, which nothing waits for", request_id)
 
-    def _take_request(self, message: JsonObject, reply: Reply, run: RunJob) -> None:
+    def _take_request(self, message: JsonObject, reply: Reply, here: bool) -> None:
         method, params = message["method"], message.get("params") or {}
         if not self.terms.takes_requests:
             # A server MUST NOT send requests, or a client responses (2026-07-28/basic/patterns/index#;
@@ -493,11 +504,12 @@ class Connection:
         except Refusal as refusal:
             answer = refusal
         job = partial(self.answer, incoming, answer)
-        if method == "initialize" and isinstance(answer, dict) and run is not _run_here:
-            # Whatever follows waits until this answer is on the wire.
-            workers.run(job, alone=True)
+        if here:
+            job()
         else:
-            run(job, urgent=not callable(answer))
+            # Whatever follows waits until the answer to `initialize` is on the wire.
+            alone = method == "initialize" and isinstance(answer, dict)
+            workers.run(job, urgent=not callable(answer), alone=alone)
 
     def _take_notification(self, message: JsonObject) -> None:
         method, params = message["method"], message.get("params") or {}
@@ -506,7 +518,11 @@ class Connection:
             check(params)
         pending: SentRequest | None
         if method == PROGRESS:
-            pending = self._take_progress(params)
+            token = params["progressToken"]
+            # Only our own ids are in the table, and `1.0` and `True` are others, though Python says they are equal.
+            pending = self._pending.get(token) if type(token) is int else None
+            if pending is None and (sink := self.progress_sinks.get(token)) is not None:
+                sink.put(params)  # the request was answered with a task
         elif method == CANCELLED and self.terms.takes_requests:
             self._take_cancelled(params)
             return
@@ -527,23 +543,15 @@ class Connection:
         elif not pending.offer(message, params, MAX_UNREAD):
             self.complain("dropped %s: nobody reads what comes for the request %r", method, pending.id)
 
-    def _take_progress(self, params: JsonObject) -> SentRequest | None:
-        """The request that is told of its progress; None: it has none, or was answered with a task, which is told."""
-        token = params["progressToken"]
-        # Only our own ids are in the table, and `1.0` and `True` are others, though Python says they are equal.
-        pending = self._pending.get(token) if type(token) is int else None
-        if pending is None and (sink := self.progress_sinks.get(token)) is not None:
-            sink.put(params)
-        return pending
-
     def _take_from_stream(self, method: str, params: JsonObject, request_id: Any) -> SentRequest | None:
         """The request to whose stream a notification belongs; None: no such stream is open."""
         pending = self._pending.get(request_id) if type(request_id) is int else None
-        if pending is None or not pending.streams:
+        if pending is None or pending.on_notification is None:
             return None
         # The role first: it has noted the change before whoever reads the stream can know of it.
         if method == CANCELLED:
-            pending.sent = False  # the server has ended it: it need not be told
+            with self._lock:
+                self._pending.pop(request_id, None)  # the server has ended it: it need not be told
         else:
             self.side.take(method, params)
         return pending
@@ -615,9 +623,9 @@ class Connection:
             incoming.finish(response, Deadline(self._timeout))
 
     def refuse(
-        self, request_id: RequestId | None, refusal: Refusal, reply: Reply, run: RunJob, refused: Any = None
+        self, request_id: RequestId | None, refusal: Refusal, reply: Reply, here: bool, refused: Any = None
     ) -> None:
-        """Answer what never became a request. If the reader calls this, a worker writes."""
+        """Answer what never became a request: in this thread, or in a worker if the reader calls."""
         if self.terms.role == "client" and not (self.terms.takes_requests and messages.asks(refused)):
             # A server that prints is answered nothing: one that prints what it reads would never come to an end.
             self.complain("ignored what the server sent: %s", refusal)
@@ -632,11 +640,13 @@ class Connection:
             incoming.finish(answer, Deadline(self._timeout))
             self._refusals.release()
 
-        if self._refusals.acquire(timeout=REFUSAL_TIMEOUT if self.closed is None else 0):
-            run(write, urgent=True)
-        else:
+        if not self._refusals.acquire(timeout=REFUSAL_TIMEOUT if self.closed is None else 0):
             self.complain(problem := "the peer does not read the refusals of what it sends")
             self.fail(TransportClosed(problem))
+        elif here:
+            write()
+        else:
+            self._workers.run(write, urgent=True)
 
     # -- jobs of the role -----------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import Any
 
 from mcp_ref.errors import HttpStatusError, InternalError, LocalProtocolError, McpError, TransportClosed
@@ -18,7 +18,7 @@ from mcp_ref.kit.threads.deadline import Cancel, Deadline, holding
 from mcp_ref.kit.threads.warn_once import outcome
 from mcp_ref.wire import messages
 from mcp_ref.wire.messages import JsonObject
-from mcp_ref.wire.transport import Inbox
+from mcp_ref.wire.transport import Pending
 
 log = logging.getLogger(__name__)
 
@@ -147,8 +147,8 @@ class ServedRequest(Cancel):
                 return False
             return True
 
-    def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
-        """Send a question that this request's handler asks the peer, to where the request's other messages go.
+    def exchange(self, message: JsonObject, pending: Pending, deadline: Deadline) -> None:
+        """Send a question of this request's handler to where its other messages go, and wait for the answer.
 
         Raises: LocalProtocolError: the request is answered, so that nothing of it can be sent any more.
         """
@@ -158,8 +158,8 @@ class ServedRequest(Cancel):
             # SHOULD: messages before the response relate to the request
             # (basic/transports#sending-messages-to-the-server)
             self.reply.send(message, deadline)
-        inbox.sent = True
-        return inbox.until(deadline)
+        pending.sent = True
+        pending.take(deadline)
 
     def finish(self, answer: JsonObject, deadline: Deadline) -> None:
         """Send the answer, once. If the peer is gone, that is not an error here: nobody is left to tell."""

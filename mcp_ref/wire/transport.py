@@ -7,7 +7,7 @@ Not here:  stdio, memory: the transports; which message may be sent when (basic/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from mcp_ref.errors import McpError
@@ -25,30 +25,31 @@ Lost = Callable[[McpError], None]
 """Is told once that nothing more will arrive, and why."""
 
 
-class Inbox(Protocol):
-    """The inbox of one outgoing request, where the messages that belong to it arrive."""
+class Pending(Protocol):
+    """One outgoing request. What belongs to it arrives by `receive`, as all does; its caller's thread handles it."""
 
     sent: bool
     """Set by `exchange` once the peer may have seen some of the request: only then is it told of a cancellation."""
 
-    def until(self, deadline: Deadline) -> Iterator[JsonObject]:
-        """Each message as it comes, without end.
+    on_give_up: Callable[[], None] | None
+    """Set by an `exchange` that blocks elsewhere than in `take`: called, by any thread, when the request is given up.
 
-        Raises:
-            RequestTimeout: the deadline passed first.
-            McpError: whatever ended the request: `TransportClosed`, `RequestCancelled`.
+    Set it first, and call `take()` then, so that giving up in between is not missed; None again at the end.
+    """
+
+    @property
+    def answered(self) -> bool:
+        """Return whether the request is over because its response has come."""
+        ...
+
+    def take(self, deadline: Deadline | None = None) -> bool:
+        """Handle what has come for the request: with a deadline wait for it until the request is over.
+
+        Returns: True once the request is over, however it ended. That is kept for its caller: neither an answer, nor
+            why it was given up, nor what the user's callback raised comes out here.
+        Raises: RequestTimeout: the deadline passed first.
         """
         ...
-
-    def waiting(self) -> Iterator[JsonObject]:
-        """Each message that has come already; blocks for none. Raises McpError as `until` does."""
-        ...
-
-    on_give_up: Callable[[], None] | None
-    """Set by an `exchange` that blocks elsewhere than in `until`: called, by any thread, when the request is given up.
-
-    Set it first, and look into `waiting()` then, so that giving up in between is not missed; None again at the end.
-    """
 
 
 class Transport(Protocol):
@@ -83,15 +84,16 @@ class Transport(Protocol):
         """
         ...
 
-    def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
-        """Write a request, and give what arrives for it until its response (which the caller recognizes).
+    def exchange(self, message: JsonObject, pending: Pending, deadline: Deadline) -> None:
+        """Write a request, and return when it is over; raise what ends it early.
 
-        If each request has a reply of its own, as over HTTP, the first step of the iterator writes the request, and the
-        calling thread reads that reply. If replies come on the connection itself, it is this:
+        If each request has a reply of its own, as over HTTP, the calling thread reads that reply: it gives each message
+        to `receive`, and calls `pending.take()` after each until that returns True. If replies come on the connection
+        itself, it is this:
         """
         self.send(message, deadline)
-        inbox.sent = True
-        return inbox.until(deadline)
+        pending.sent = True
+        pending.take(deadline)
 
     def close(self, deadline: Deadline) -> None:
         """End the connection and every thread of the transport; returns by the deadline, whatever the peer does.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from functools import partial
-from types import SimpleNamespace
+import weakref
 from typing import Any
 from unittest.mock import Mock
 
@@ -21,7 +19,6 @@ from mcp_ref import (
     Server,
     TransportClosed,
 )
-from mcp_ref.client.reconnect import PendingStream
 from mcp_ref.connection import connection as peer_module
 from mcp_ref.connection.connection import Connection, SentRequest
 from mcp_ref.kit.threads.deadline import Deadline
@@ -29,7 +26,7 @@ from mcp_ref.kit.threads.workers import MAX_URGENT
 from mcp_ref.pages.basic.batching import MAX_BATCH
 from mcp_ref.wire.served import ServedRequest
 from tests.peers import Answerer, Deaf, a_peer, terms
-from tests.support.wire import CLIENT_INFO, PATIENCE, Background, at_once, opened, to_client, to_server
+from tests.support.wire import CLIENT_INFO, PATIENCE, Background, opened, to_client, to_server
 
 WITHOUT_BATCHES = ["2024-11-05", "2025-06-18", "2025-11-25"]
 
@@ -542,24 +539,38 @@ def test_two_conversations_number_their_requests_each_for_itself() -> None:
 
 
 def test_what_carries_an_answer_is_let_go_though_the_error_in_it_is_kept() -> None:
-    let_go: list[bool] = []
+    let_go: list[Any] = []
+
+    class Carried:
+        pass
 
     class Carrier(Deaf):
-        def exchange(self, message: Any, inbox: Any, deadline: Any) -> Iterator[Any]:
-            try:
-                yield {"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32603, "message": "no"}}
-            finally:
-                let_go.append(True)
+        def exchange(self, message: Any, pending: Any, deadline: Any) -> None:
+            carried = Carried()
+            let_go.append(weakref.ref(carried))
+            pending.put({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32603, "message": "no"}})
+            assert pending.take() and carried
 
     peer = Connection(Carrier(), Answerer(lambda incoming: {}), terms("2025-11-25"))
     peer.start()
     with pytest.raises(ErrorResponse) as kept:
         peer.request("ping", None, {})
-    assert let_go == [True] and kept.value.__traceback__ is not None
+    assert let_go[0]() is None and kept.value.__traceback__ is not None
     peer.close(Deadline(PATIENCE))
 
 
 # -- endings ------------------------------------------------------------------------------------------------------
+
+
+def test_an_exchange_that_returns_without_an_answer_has_lost_it() -> None:
+    class Forgetful(Deaf):
+        def exchange(self, message: Any, pending: Any, deadline: Any) -> None:
+            pending.sent = True
+
+    peer = Connection(Forgetful(), Answerer(lambda incoming: {}), terms("2025-11-25"))
+    with pytest.raises(TransportClosed, match="ended without a response"):
+        peer.request("x/y")
+    peer.close(Deadline(PATIENCE))
 
 
 class Ends(Deaf):
@@ -570,10 +581,9 @@ class Ends(Deaf):
         self.reads.set()
         self._problem, self._written = problem, written
 
-    def exchange(self, message: Any, inbox: Any, deadline: Any) -> Iterator[Any]:
-        inbox.sent = self._written
+    def exchange(self, message: Any, pending: Any, deadline: Any) -> None:
+        pending.sent = self._written
         raise self._problem
-        yield
 
 
 @pytest.mark.parametrize("problem", [LocalProtocolError("no"), RequestTimeout("slow"), KeyboardInterrupt()])
@@ -601,50 +611,48 @@ def test_an_interrupt_leaves_no_request_behind(caplog: pytest.LogCaptureFixture)
 # -- streams ------------------------------------------------------------------------------------------------------
 
 
-CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+CHANGED = "notifications/tools/list_changed"
 
 
-def a_stream() -> tuple[SentRequest, PendingStream, list[str]]:
-    """A stream of a pending request, and a list that says when what arrives was closed."""
-    rows, ends = list[SentRequest](), list[str]()
-
-    def exchange(message: Any, row: SentRequest, deadline: Deadline) -> Iterator[Any]:
-        rows.append(row)
-
-        def arriving() -> Iterator[Any]:
-            try:
-                yield from row.until(deadline)
-            finally:
-                ends.append("closed")
-
-        return arriving()
-
-    transport = SimpleNamespace(exchange=exchange)
-    peer: Any = SimpleNamespace(transport=transport, begin=lambda *request: {}, abandon=lambda *request: None)
-    stream = PendingStream(peer, "subscriptions/listen", None, Deadline(PATIENCE))
-    return rows[0], stream, ends
+def listen(peer: Connection, seen: list[Any], give_up: Cancel) -> Background:
+    """Open a stream that another thread reads."""
+    row = SentRequest("subscriptions/listen", {"cancel": give_up}, Deadline(PATIENCE))
+    row.on_notification = seen.append
+    return Background(peer.request, row.method, {"notifications": {}}, pending=row)
 
 
-def test_a_stream_is_closed_while_another_thread_waits_for_its_next_message() -> None:
-    # Many times, for it is about the middle of a step: closing a generator there can crash the interpreter.
-    for number in range(500):
-        row, stream, _ = a_stream()
-        reading = Background(list, stream)
-        for _ in range(number % 7):
-            row.put(CHANGED)
-        stream.close("no longer wanted")
-        assert isinstance(reading.outcome(), RequestCancelled)
+def test_a_stream_that_is_given_up_ends_behind_what_has_come_and_the_peer_is_told() -> None:
+    with a_peer(lambda incoming: {}, "2026-07-28", "client") as (peer, wire):
+        for number in range(100):
+            seen, give_up = list[Any](), Cancel()
+            reading = listen(peer, seen, give_up)
+            request_id = wire.receive()["id"]
+            for _ in range(number % 7):
+                wire.notify(CHANGED, {"_meta": {SUBSCRIPTION_ID: request_id}})
+            give_up("no longer wanted")
+            assert isinstance(reading.outcome(), RequestCancelled)
+            assert [each["method"] for each in seen] == [CHANGED] * (number % 7)
+            told = wire.receive()
+            assert (told["method"], told["params"]["requestId"]) == ("notifications/cancelled", request_id)
 
 
-def test_a_stream_that_nobody_reads_is_closed_with_what_arrives() -> None:
-    row, stream, ends = a_stream()
-    messages = iter(stream)
-    row.put(CHANGED)
-    assert next(messages) == CHANGED
-    at_once(*(partial(stream.close, "no longer wanted") for _ in range(3)))
-    assert ends == ["closed"]
-    with pytest.raises(RequestCancelled):
-        next(messages)
+def test_a_stream_that_was_given_up_before_is_not_asked_for() -> None:
+    with a_peer(lambda incoming: {}, "2026-07-28", "client") as (peer, wire):
+        give_up = Cancel()
+        give_up()
+        assert isinstance(listen(peer, [], give_up).outcome(), RequestCancelled)
+        assert wire.silent()
+
+
+def test_a_stream_that_the_peer_cancels_has_ended_and_a_response_after_that_is_ignored() -> None:
+    with a_peer(lambda incoming: {}, "2026-07-28", "client") as (peer, wire):
+        reading = listen(peer, [], Cancel())
+        request_id = wire.receive()["id"]
+        wire.notify("notifications/cancelled", {"requestId": request_id, "reason": "maintenance"})
+        assert reading.outcome()["reason"] == "maintenance"
+        wire.answer(request_id, {"resultType": "complete"})
+        assert wire.silent() and not peer._pending
 
 
 @pytest.mark.parametrize(

@@ -106,11 +106,11 @@ class LineTransport:
 
     # -- writing
 
-    def exchange(self, message: Any, inbox: Any, deadline: Deadline) -> Any:
-        """Write a request, and give what arrives in its inbox; see `Transport.exchange`."""
+    def exchange(self, message: Any, pending: Any, deadline: Deadline) -> None:
+        """Write a request, and wait until it is over; see `Transport.exchange`."""
         self.send(message, deadline)
-        inbox.sent = True
-        return inbox.until(deadline)
+        pending.sent = True
+        pending.take(deadline)
 
     def send(self, message: Any, deadline: Deadline) -> None:
         """Write one message as one line; see `Transport.send`.

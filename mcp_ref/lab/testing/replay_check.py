@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple
@@ -78,20 +77,14 @@ def _transport(target: Any) -> Transport:
     return InProcess(target, None)
 
 
-class _Arriving:
-    """An `Inbox` for one request, which may be read before its thread looks."""
+class _Asked:
+    """A `Pending` for one request over HTTP, whose messages all go to the same place."""
 
-    def __init__(self) -> None:
-        self.sent = False
-        self.on_give_up: Callable[[], None] | None = None
-        self.items: deque[JsonObject] = deque()
+    sent = answered = False
+    on_give_up: Callable[[], None] | None = None
 
-    def waiting(self) -> Iterator[JsonObject]:
-        while self.items:
-            yield self.items.popleft()
-
-    def until(self, deadline: Deadline) -> Iterator[JsonObject]:
-        return self.waiting()
+    def take(self, deadline: Deadline | None = None) -> bool:
+        return self.answered
 
 
 class _Asking:
@@ -102,7 +95,7 @@ class _Asking:
         self.told: list[str] = []
         self.compared = 0
         self._inbox: SimpleQueue[JsonObject | McpError] = SimpleQueue()
-        self._arriving: dict[int, _Arriving] = {}
+        self._asked: dict[int, _Asked] = {}
         self._waiting: dict[int, Turn] = {}  # by the live id, in the order in which they were sent
         self._became: dict[str, Any] = {}
         self._revision: Revision | None = None
@@ -128,8 +121,8 @@ class _Asking:
         for each in message if isinstance(message, list) else [message]:
             if not is_message(each):
                 each = {"method": _NO_MESSAGE}
-            if "method" not in each and each.get("id") in self._arriving:
-                self._arriving[each["id"]].items.append(each)
+            if "method" not in each and each.get("id") in self._asked:
+                self._asked[each["id"]].answered = True
             self._inbox.put(each)
 
     def _send(self, number: int, turn: Turn) -> None:
@@ -153,16 +146,14 @@ class _Asking:
         if http is None:
             self.transport.send(message, Deadline(self._timeout))
             return
-        self._arriving[number] = _Arriving()
+        self._asked[number] = _Asked()
         # Daemon: `close` cuts what it reads, and a request without an answer lasts until then.
         threading.Thread(target=self._exchange, args=(message,), name="mcp-against", daemon=True).start()
 
     def _exchange(self, message: JsonObject) -> None:
         limit = Deadline(self._timeout if message["id"] in self._waiting else None)
         try:
-            for each in self.transport.exchange(message, self._arriving[message["id"]], limit):
-                if "method" not in each:
-                    break
+            self.transport.exchange(message, self._asked[message["id"]], limit)
         except McpError as problem:
             self._inbox.put({"id": message["id"], "error": {"code": 0, "message": str(problem)}})
 

@@ -60,7 +60,8 @@ def request_batch(
             pending.sent = True
         for pending in batch:
             try:
-                results.append(peer.await_answer(pending, pending.until(deadline)))
+                pending.take(deadline)
+                results.append(pending.result())
             except (ErrorResponse, RemoteProtocolError) as problem:
                 results.append(problem)
         return results
@@ -73,7 +74,7 @@ def request_batch(
 # -- receiving one ---------------------------------------------------------------------------------------------------
 
 
-def take_batch(self: Any, batch: list[Any], reply: Reply, run: Any) -> None:
+def take_batch(self: Any, batch: list[Any], reply: Reply, here: bool) -> None:
     """Route the messages of a batch that has arrived; their answers go out together."""
     if not self.terms.revision.batching:
         # MUST: refuse a batch where the revision has none: a line is one message (for a POST, see
@@ -95,9 +96,9 @@ def take_batch(self: Any, batch: list[Any], reply: Reply, run: Any) -> None:
         elif isinstance(method, str) and (method in UNCANCELLABLE or is_stateless(method, message.get("params"))):
             refusal = InvalidRequest(f"Invalid request: {method} must not be part of a batch")
         else:
-            self.route(message, collected, run)
+            self.route(message, collected, here)
             continue
-        self.refuse(messages.readable_id(message), refusal, collected, run, message)
+        self.refuse(messages.readable_id(message), refusal, collected, here, message)
 
 
 def wants_answer(message: Any) -> bool:

@@ -17,11 +17,9 @@ import threading
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, Self, TypedDict, cast
 
 from mcp_ref.errors import (
-    ErrorResponse,
     HttpStatusError,
     InternalError,
     InvalidParams,
@@ -32,7 +30,7 @@ from mcp_ref.errors import (
     RequestTimeout,
     TransportClosed,
 )
-from mcp_ref.kit.threads.deadline import Deadline, check_seconds
+from mcp_ref.kit.threads.deadline import Deadline, check_seconds, has_ended
 from mcp_ref.kit.threads.forks import check_process
 from mcp_ref.kit.threads.outbox import Outbox
 from mcp_ref.kit.typed.checking import SchemaMismatch, checker
@@ -48,8 +46,7 @@ from mcp_ref.wire.types import Implementation, NotificationParams, RequestId, Re
 
 if TYPE_CHECKING:
     from mcp_ref.client.client import Client
-    from mcp_ref.client.reconnect import PendingStream
-    from mcp_ref.connection.connection import Connection
+    from mcp_ref.connection.connection import Connection, SentRequest
 
 log = logging.getLogger(__name__)
 
@@ -398,7 +395,7 @@ REOPEN_INTERVALS: Final = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 8.0)
 STEADY_INTERVAL: Final = 5.0
 """Seconds that a stream must have lasted for its break to be the first in a row."""
 
-_JOIN_TIMEOUT = 2.0  # seconds that close() waits for the thread behind get()
+_JOIN_TIMEOUT = 2.0  # seconds that close() waits for the thread that reads
 
 
 class Event(NamedTuple):
@@ -464,7 +461,7 @@ class Listening(Iterator[Event]):
 
     Attributes:
         asked, honoured: the filter that was sent, and what the server has acknowledged of it.
-        graceful: whether the server has ended it, and said so.
+        graceful: whether the server has ended it, and said so. closed: whether `close` was called.
 
     Raises:
         entering: ErrorResponse: the server refuses. RequestTimeout: it does not acknowledge it in time.
@@ -485,73 +482,41 @@ class Listening(Iterator[Event]):
         on_reopen: Callable[[], None] | None,
     ) -> None:
         self.asked, self.honoured = asked, cast(SubscriptionFilter, {})
-        self.graceful = False
+        self.graceful = self.closed = False
         self._client, self._timeout, self._reopen, self._on_reopen = client, timeout, reopen, on_reopen
-        # Of the thread that iterates:
-        self._messages: Iterator[JsonObject] = iter(())
-        self._opened_at = 0.0
-        self._attempt = 0
-        self._events = self._read()
-        self._over = threading.Event()  # set by close()
-        self._lock = threading.Lock()  # guards the three fields below
+        self._opened_at: float | None = None  # when the present stream was acknowledged; of the thread that reads
+        self._ended = False  # of the thread that iterates
+        self._changed = threading.Condition()  # guards `closed` and the fields below, and tells of changes
         self._process: int | None = None  # in which it was entered
-        self._stream: PendingStream | None = None
-        self._reader: threading.Thread | None = None  # reads one event for get()
-        self._outcomes: SimpleQueue[tuple[Event | None, BaseException | None]] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._opened = False  # whether a stream was acknowledged
+        self._pending: SentRequest | None = None  # the stream
+        # At most one: an event; True: another stream was opened; or the end: False: the server says so; or a problem.
+        self._found: list[Event | bool | BaseException] = []
 
     # -- opening and closing
 
     def __enter__(self) -> Self:
-        with self._lock:
+        with self._changed:
             if self._process is not None:
                 raise RuntimeError("a subscription can be entered only once; call listen() for another one")
             self._process = os.getpid()
+            # Daemon: a program that ends without close() must end, though the server has not.
+            self._thread = threading.Thread(target=self._run, name="mcp-listen", daemon=True)
         self._client.listenings.add(self)
-        self._open()
+        try:
+            self._thread.start()
+            with self._changed:
+                self._changed.wait_for(lambda: self._opened or self._found or self.closed)
+            if not self._opened and self._next(None) is None:
+                raise RequestCancelled("the subscription was closed")
+        except BaseException:
+            self.close("given up by its caller")
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _open(self) -> None:
-        """Send the request, and wait for its acknowledgement."""
-        deadline = Deadline(self._timeout)
-        closed = RequestCancelled("the subscription was closed")
-        if self._over.is_set():
-            raise closed
-        stream = self._client.open_stream(LISTEN, {"notifications": self.asked}, deadline)
-        with self._lock:
-            self._stream = stream
-        try:
-            # Hold first, look second: `close` in another thread either finds the stream or is seen here.
-            if self._over.is_set():
-                raise closed
-            arriving = iter(stream)
-            first = next(arriving, None)
-            if first is None:
-                raise TransportClosed("the stream ended before the subscription was acknowledged")
-            if "error" in first:
-                raise ErrorResponse.of(first["error"])
-            # MUST: `notifications/subscriptions/acknowledged` comes before any other message of the subscription
-            # (basic/patterns/subscriptions#acknowledgment)
-            if first.get("method") != ACKNOWLEDGED:
-                what = first.get("method") or "the response"
-                raise RemoteProtocolError(f"the server sent {what} before it acknowledged the subscription")
-            try:
-                revision = self._client.session.connection.terms.revision
-                checker(SubscriptionsAcknowledgedNotificationParams, revision)(first.get("params"), "params")
-            except SchemaMismatch as mismatch:
-                raise RemoteProtocolError(f"{ACKNOWLEDGED} is malformed: {mismatch}") from None
-            self.honoured = first["params"]["notifications"]
-            stream.lift()
-        except BaseException as problem:
-            self._close_stream(str(problem) if isinstance(problem, McpError) else "given up by its caller")
-            raise
-        self._messages, self._opened_at = arriving, time.monotonic()
-        # SHOULD: the client looks at which of the notifications it asked for the server will send
-        # (basic/patterns/subscriptions#acknowledgment)
-        if refused := self.refused:
-            log.warning("the server will not report everything that was asked for; it leaves out %s", refused)
 
     @property
     def refused(self) -> SubscriptionFilter:
@@ -563,34 +528,26 @@ class Listening(Iterator[Event]):
             rest["resourceSubscriptions"] = untold
         return cast(SubscriptionFilter, rest)
 
-    @property
-    def closed(self) -> bool:
-        """Return whether `close` was called."""
-        return self._over.is_set()
-
     def close(self, reason: str = "no longer wanted") -> None:
         """End the subscription, and with it the iteration: the server is told. Idempotent.
 
-        The thread behind `get` ends because its stream, or its pause before the next attempt, does.
+        The thread `mcp-listen` ends because its stream, its pause before the next attempt, or its wait for the one who
+        iterates does.
 
-        Blocks: for the writing of one message, a second at most; for the thread behind `get`, two.
+        Blocks: for that thread, which may have one message to write, for two seconds at most.
         Threads: any, also while another one iterates.
         Spec: basic/patterns/subscriptions#cancellation
         """
         if self._process not in (None, os.getpid()):
             return
-        self._over.set()
-        self._close_stream(reason)
-        with self._lock:
-            reader = self._reader
-        if reader is not None and reader is not threading.current_thread():
-            reader.join(_JOIN_TIMEOUT)
-
-    def _close_stream(self, reason: str) -> None:
-        with self._lock:
-            stream, self._stream = self._stream, None
-        if stream is not None:
-            stream.close(reason)
+        with self._changed:
+            self.closed = True
+            self._changed.notify_all()
+            pending, thread = self._pending, self._thread
+        if pending is not None:
+            pending.give_up(RequestCancelled(reason))
+        if thread is not None:
+            has_ended(thread, Deadline(_JOIN_TIMEOUT))
 
     # -- reading
 
@@ -603,12 +560,9 @@ class Listening(Iterator[Event]):
     def get(self, timeout: float | None = None) -> Event:
         """One event, as iterating gives it, but waited for at most so many seconds.
 
-        Where there is a time limit, the thread `mcp-listen` waits for it, and goes on to wait when the time has passed;
-        the next call, or the iteration, then takes what it has found. That thread also calls `on_reopen`.
-
         Raises: RequestTimeout: there was none in that time; ask again. TransportClosed: there will be none any more.
             And as iterating does.
-        Blocks: at most `timeout` seconds; None: until there is one, or the end.
+        Blocks: at most `timeout` seconds, and for `on_reopen`; None: until there is one, or the end.
         """
         event = self._next(timeout)
         if event is None:
@@ -616,98 +570,115 @@ class Listening(Iterator[Event]):
         return event
 
     def _next(self, timeout: float | None) -> Event | None:
-        """The next event, None at the end. Where there is a limit the thread `mcp-listen` reads it, and waits on."""
+        """Return the next event, None at the end. What ends it early is raised once."""
         if self._process is None:
             raise LocalProtocolError("enter it first: `with client.listen(...) as events`")
         check_process("the subscription", self._process)
-        if timeout is None and self._reader is None:
-            return next(self._events, None)
-
-        def read() -> None:
-            try:
-                self._outcomes.put((next(self._events, None), None))
-            except BaseException as problem:
-                self._outcomes.put((None, problem))
-
-        with self._lock:
-            if self._reader is None:
-                # Daemon: it may run a user's code, `on_reopen`, which must not keep the process alive.
-                self._reader = threading.Thread(target=read, name="mcp-listen", daemon=True)
-                self._reader.start()
-        try:
-            event, problem = self._outcomes.get(timeout=timeout)
-        except Empty:
-            raise RequestTimeout(f"timed out after {timeout:g} s waiting for an event") from None
-        with self._lock:
-            self._reader = None
-        if problem is not None:
-            raise problem
-        return event
-
-    def _read(self) -> Iterator[Event]:
-        """Each event that was asked for, until the end. What it raises ends the iteration too."""
-        try:
-            while not self._over.is_set():
-                # 1. The next message, on another stream if this one broke.
-                try:
-                    message = next(self._messages, None)
-                    if message is None:
-                        raise TransportClosed("the stream ended without a response")
-                except TransportClosed as broke:
-                    self._close_stream(str(broke))
-                    self._open_again(broke)
-                    continue
-                method, params = message.get("method"), message.get("params") or {}
-                # 2. An event.
-                if method not in (None, "notifications/cancelled"):
-                    if _FIELDS.get(method) in self.asked and (method != UPDATED or isinstance(params.get("uri"), str)):
-                        yield Event(method, params)
-                    else:
-                        complain = self._client.session.connection.complain
-                        complain("ignored %s, which was not asked for, or says nothing", method)
-                    continue
-                # 3. The end: the server says it with the response or with `notifications/cancelled`; after the one, the
-                #    other may follow or not.
-                if "error" in message:
-                    raise ErrorResponse.of(message["error"])
-                kind = message.get("result", {}).get("resultType", "complete")
-                if kind != "complete":
-                    raise RemoteProtocolError(f"the server ended the subscription with a result of the kind {kind!r}")
-                reason = f": {params['reason']}" if "reason" in params else ""
-                log.info("the server has ended the subscription%s", reason)
-                self.graceful = True
-                self._close_stream("ended by the server")
-                return
-        except McpError:
-            # What close() interrupts may fail in many ways, and means one thing.
-            if not self._over.is_set():
-                raise
-
-    def _open_again(self, broke: TransportClosed) -> None:
-        """Reopen a broken stream, or raise why it cannot be. Returns also when `close` was called meanwhile."""
-        if not self._reopen:
-            raise broke
-        if time.monotonic() - self._opened_at >= STEADY_INTERVAL:
-            self._attempt = 0
-        latest: McpError = broke
-        while self._attempt < len(REOPEN_INTERVALS):
-            from random import uniform
-
-            pause = REOPEN_INTERVALS[self._attempt] * uniform(0.5, 1)
-            self._attempt += 1
-            log.info("the subscription broke: %s; asking for it again in %.2f s", latest, pause)
-            if self._over.wait(pause):
-                return
-            try:
-                # MUST: after the connection was lost the client sends `subscriptions/listen` again on a new one
-                # (basic/patterns/subscriptions#graceful-closure)
-                self._open()
-            except (TransportClosed, RequestTimeout, HttpStatusError) as problem:
-                if isinstance(problem, HttpStatusError) and problem.status < 500 and problem.status != 429:
-                    raise
-                latest = problem
-                continue
-            if self._on_reopen is not None:
+        deadline = Deadline(timeout)
+        while not self._ended:
+            with self._changed:
+                while not self._changed.wait_for(lambda: self._found or self.closed, deadline.left()):
+                    deadline.check("waiting for an event")
+                found = None if self.closed else self._found.pop()
+                self._changed.notify_all()
+            if isinstance(found, Event):
+                return found
+            if found is not True:
+                self._ended, self.graceful = True, found is False
+                if isinstance(found, BaseException):
+                    raise found
+            elif self._on_reopen is not None:
                 self._on_reopen()
+        return None
+
+    # -- the thread `mcp-listen`
+
+    def _run(self) -> None:
+        """Read one stream after another, until the server ends one, or it can go on no longer."""
+        attempt, end = 0, cast(bool | BaseException, False)
+        try:
+            while (broke := self._read_stream()) is not None:
+                if self._opened_at is not None and time.monotonic() - self._opened_at >= STEADY_INTERVAL:
+                    attempt = 0
+                if attempt == len(REOPEN_INTERVALS):
+                    raise TransportClosed(f"the subscription broke and could not be reopened: {broke}") from broke
+                from random import uniform
+
+                pause = REOPEN_INTERVALS[attempt] * uniform(0.5, 1)
+                attempt += 1
+                log.info("the subscription broke: %s; asking for it again in %.2f s", broke, pause)
+                with self._changed:
+                    self._changed.wait_for(lambda: self.closed, pause)
+        except BaseException as problem:
+            end = problem
+        self._put(end)
+
+    def _put(self, found: Event | bool | BaseException) -> None:
+        """Hand over what was found once what was found before is taken: until then nothing more is read."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._found or self.closed)
+            self._found[:] = [found]
+            self._changed.notify_all()
+
+    def _read_stream(self) -> McpError | None:
+        """Ask for a stream, and read it. Returns None if the server has ended it; a problem, if it may be asked again.
+
+        Raises: what ends the subscription.
+        """
+        again, self._opened_at, deadline = self._opened, None, Deadline(self._timeout)
+        try:
+            # MUST: after the connection was lost the client sends `subscriptions/listen` again on a new one
+            # (basic/patterns/subscriptions#graceful-closure)
+            connection = self._client.connection_for_stream(deadline)
+            pending = connection.request_type(LISTEN, {}, deadline)
+            pending.on_notification = self._notice
+            with self._changed:
+                if self.closed:
+                    raise RequestCancelled("the subscription was closed")
+                self._pending = pending
+            ended = connection.request(LISTEN, {"notifications": self.asked}, pending=pending)
+        except (TransportClosed, RequestTimeout, HttpStatusError) as problem:
+            passes = not isinstance(problem, HttpStatusError) or problem.status >= 500 or problem.status == 429
+            if self._reopen and (isinstance(problem, TransportClosed) if self._opened_at else again and passes):
+                return problem
+            raise
+        # The end: the server says it with the response or with `notifications/cancelled`; after the one, the other may
+        # follow or not.
+        if self._opened_at is None:
+            raise RemoteProtocolError("the server ended the subscription before it acknowledged it")
+        kind = ended.get("resultType", "complete")
+        if kind != "complete":
+            raise RemoteProtocolError(f"the server ended the subscription with a result of the kind {kind!r}")
+        log.info("the server has ended the subscription%s", f": {ended['reason']}" if "reason" in ended else "")
+        return None
+
+    def _notice(self, message: JsonObject) -> None:
+        """Take a notification of the stream: first the acknowledgement, which lifts the deadline; then events."""
+        method, params, connection = message["method"], message.get("params") or {}, self._client.session.connection
+        if self._opened_at is not None:
+            if _FIELDS.get(method) in self.asked and (method != UPDATED or isinstance(params.get("uri"), str)):
+                self._put(Event(method, params))
+            else:
+                connection.complain("ignored %s, which was not asked for, or says nothing", method)
             return
-        raise TransportClosed(f"the subscription broke and could not be reopened: {latest}") from latest
+        # MUST: `notifications/subscriptions/acknowledged` comes before any other message of the subscription
+        # (basic/patterns/subscriptions#acknowledgment)
+        if method != ACKNOWLEDGED:
+            raise RemoteProtocolError(f"the server sent {method} before it acknowledged the subscription")
+        try:
+            checker(SubscriptionsAcknowledgedNotificationParams, connection.terms.revision)(params, "params")
+        except SchemaMismatch as mismatch:
+            raise RemoteProtocolError(f"{ACKNOWLEDGED} is malformed: {mismatch}") from None
+        self.honoured = params["notifications"]
+        self._opened_at = time.monotonic()
+        # SHOULD: the client looks at which of the notifications it asked for the server will send
+        # (basic/patterns/subscriptions#acknowledgment)
+        if refused := self.refused:
+            log.warning("the server will not report everything that was asked for; it leaves out %s", refused)
+        with self._changed:
+            assert self._pending is not None
+            self._pending.deadline.lift()
+            again, self._opened = self._opened, True
+            self._changed.notify_all()
+        if again:
+            self._put(True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -181,11 +180,11 @@ def test_progress_extends_a_call_up_to_its_maximum(time: Time) -> None:
     """Each report of the reply comes nine seconds after the one before."""
 
     class Reporting(Deaf):
-        def exchange(self, message: Any, inbox: Any, deadline: Deadline) -> Iterator[dict[str, Any]]:
-            while True:
+        def exchange(self, message: Any, pending: Any, deadline: Deadline) -> None:
+            while not pending.take():
                 time.now += 9
                 deadline.check("waiting")
-                yield {"method": "notifications/progress", "params": {"progress": time.now}}
+                pending.put({"method": "notifications/progress", "params": {"progress": time.now}})
 
     seen: list[float] = []
     peer = Connection(Reporting(), Answerer(lambda incoming: {}), terms("2025-11-25"))

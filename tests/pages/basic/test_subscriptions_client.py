@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 import pytest
 
+from mcp_ref.connection.connection import SentRequest
 from mcp_ref.errors import (
     ErrorResponse,
     HttpStatusError,
@@ -36,6 +37,7 @@ UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 CANCELLED = "notifications/cancelled"
 BROKEN = TransportClosed("the connection broke")
+GIVEN_UP = object()
 
 
 class FakeStream:
@@ -43,8 +45,8 @@ class FakeStream:
 
     def __init__(self, *said: Any) -> None:
         self.inbox: SimpleQueue[Any] = SimpleQueue()
+        self.handed = threading.Semaphore(0)
         self.deadline = Deadline(None)
-        self.lifted = threading.Event()
         self.reading = threading.Event()
         self.closed: list[str] = []
         for each in said:
@@ -57,28 +59,44 @@ class FakeStream:
         self.say(ACKNOWLEDGED, notifications=honoured)
         return self
 
-    def __iter__(self) -> Iterator[Any]:
-        while True:
-            left = None if self.lifted.is_set() else self.deadline.left()
-            if self.inbox.empty():
-                self.reading.set()
-            try:
-                message = self.inbox.get(timeout=PATIENCE if left is None else left)
-            except Empty:
-                assert left is not None, "nobody ended the stream"
-                raise RequestTimeout("no acknowledgement") from None
-            if isinstance(message, BaseException):
-                raise message
-            yield message
-            if "method" not in message:
-                return
+    @property
+    def lifted(self) -> bool:
+        return self.deadline.left() is None
 
-    def lift(self) -> None:
-        self.lifted.set()
+    def run(self, row: SentRequest) -> Any:
+        """What `Connection.request` does."""
+        self.deadline, row.on_give_up = row.deadline, self.given_up
+        try:
+            if not row.empty():
+                raise row.get()
+            assert row.on_notification is not None
+            while (message := self._next(row)).get("method") not in (None, CANCELLED):
+                self.handed.release()
+                row.on_notification(message)
+            if "error" in message:
+                raise ErrorResponse.of(message["error"])
+        except McpError as problem:
+            self.closed.append(str(problem))
+            raise
+        return message.get("result", message.get("params"))
 
-    def close(self, reason: str) -> None:
-        self.closed.append(reason)
-        self.inbox.put(RequestCancelled(reason))
+    def _next(self, row: SentRequest) -> Any:
+        left = self.deadline.left()
+        if self.inbox.empty():
+            self.reading.set()
+        try:
+            message = self.inbox.get(timeout=PATIENCE if left is None else left)
+        except Empty:
+            assert left is not None, "nobody ended the stream"
+            raise RequestTimeout("no acknowledgement") from None
+        if message is GIVEN_UP:
+            message = row.get()
+        if isinstance(message, BaseException):
+            raise message
+        return message
+
+    def given_up(self) -> None:
+        self.inbox.put(GIVEN_UP)
 
 
 def note(method: str, **params: Any) -> Any:
@@ -103,15 +121,17 @@ class FakeClient:
         complain, terms = Complaints(logging.getLogger("mcp_ref")), SimpleNamespace(revision=LATEST_STATELESS)
         self.session = SimpleNamespace(connection=SimpleNamespace(complain=complain, terms=terms))
 
-    def open_stream(self, method: str, params: Any, deadline: Deadline) -> FakeStream:
+    def connection_for_stream(self, deadline: Deadline) -> Any:
+        return SimpleNamespace(request=self._request, request_type=SentRequest)
+
+    def _request(self, method: str, params: Any, pending: SentRequest) -> Any:
         self.asked.append((method, params))
         if self.before_opening is not None:
             self.before_opening()
         stream = self.streams.pop(0) if self.streams else TransportClosed("nobody is there")
         if isinstance(stream, BaseException):
             raise stream
-        stream.deadline = deadline
-        return stream
+        return stream.run(pending)
 
 
 def acknowledged(*said: Any) -> FakeStream:
@@ -169,10 +189,10 @@ def test_entering_waits_for_the_acknowledgement_and_from_then_on_there_is_no_lim
     events = listen(client, tools=True, timeout=PATIENCE)
     entering = in_a_thread(events.__enter__)
     assert stream.reading.wait(PATIENCE)
-    assert not stream.lifted.is_set()
+    assert not stream.lifted
     stream.acknowledge(toolsListChanged=True)
     assert entering() is events
-    assert stream.lifted.is_set()
+    assert stream.lifted
     assert events.honoured == {"toolsListChanged": True}
     events.close()
 
@@ -204,7 +224,8 @@ def test_anything_else_before_the_acknowledgement_breaks_the_protocol(first: Any
         listen(FakeClient(stream), tools=True),
     ):
         pass
-    assert len(stream.closed) == 1
+    # What the server has ended needs no cancellation.
+    assert len(stream.closed) == (first.get("method") not in (None, CANCELLED))
 
 
 def test_a_connection_that_breaks_on_entering_is_an_error_and_not_opened_again() -> None:
@@ -309,7 +330,7 @@ def test_whatever_closing_does_to_the_stream_the_iteration_ends_quietly(problem:
     stream = acknowledged()
     client = FakeClient(stream, acknowledged())
     with listen(client, tools=True) as events:
-        stream.close = lambda reason: stream.inbox.put(problem)  # type: ignore[method-assign]
+        stream.given_up = lambda: stream.inbox.put(problem)  # type: ignore[method-assign]
         rest = in_a_thread(lambda: list(events))
         assert stream.reading.wait(PATIENCE)
         events.close()
@@ -350,23 +371,7 @@ def test_a_stream_that_breaks_is_asked_for_again() -> None:
         assert [event.method for event in events] == [TOOLS, PROMPTS]
     assert client.asked == [client.asked[0]] * 2
     assert reopened == [{"toolsListChanged": True, "promptsListChanged": True}]
-    assert second.lifted.is_set()
-
-
-@pytest.mark.usefixtures("at_once")
-def test_a_stream_that_ends_without_a_response_has_broken() -> None:
-    class Short(FakeStream):
-        def __iter__(self) -> Iterator[Any]:
-            while not self.inbox.empty():
-                yield self.inbox.get_nowait()
-
-    first = Short()
-    first.acknowledge(toolsListChanged=True)
-    client = FakeClient(first, acknowledged(CLOSING))
-    with listen(client, tools=True) as events:
-        assert list(events) == []
-        assert events.graceful
-    assert len(client.asked) == 2
+    assert second.lifted
 
 
 def test_it_is_not_asked_for_again_where_that_is_not_wanted() -> None:
@@ -440,12 +445,18 @@ def test_the_pauses_grow_and_are_bounded() -> None:
 
 def test_closing_ends_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "REOPEN_INTERVALS", (3600.0,))
-    broke = acknowledged(BROKEN)
+    broke = acknowledged()
     client = FakeClient(broke, acknowledged())
     with listen(client, tools=True) as events:
-        pausing = threading.Event()
-        wait = events._over.wait
-        events._over.wait = lambda timeout=None: (pausing.set(), wait(timeout))[1]  # type: ignore[func-returns-value]
+        pausing, wait_for = threading.Event(), events._changed.wait_for
+
+        def watched(predicate: Callable[[], Any], timeout: float | None = None) -> Any:
+            if timeout is not None:
+                pausing.set()
+            return wait_for(predicate, timeout)
+
+        events._changed.wait_for = watched  # type: ignore[method-assign]
+        broke.inbox.put(BROKEN)
         rest = in_a_thread(lambda: list(events))
         assert pausing.wait(PATIENCE)
         events.close()
@@ -491,12 +502,23 @@ def test_closing_ends_a_get_that_waits() -> None:
             waiting()
 
 
-def test_get_reads_one_event_and_no_more() -> None:
-    stream = acknowledged(*(note(UPDATED, uri=f"a:/{number}") for number in range(3)))
+def test_a_stream_is_read_one_event_ahead_and_then_waits_for_its_reader() -> None:
+    """One waits to be taken, the thread that reads holds another, and the rest is left to the server."""
+    stream = acknowledged(*(note(UPDATED, uri=f"a:/{number}") for number in range(5)))
     with listen(FakeClient(stream), resources=["a:"]) as events:
         assert events.get(PATIENCE).params["uri"] == "a:/0"
-        assert stream.inbox.qsize() == 2
-        assert [events.get(PATIENCE).params["uri"] for _ in range(2)] == ["a:/1", "a:/2"]
+        assert all(stream.handed.acquire(timeout=PATIENCE) for _ in range(4))
+        assert stream.inbox.qsize() == 2 and not stream.handed.acquire(blocking=False)
+        assert [events.get(PATIENCE).params["uri"] for _ in range(4)] == ["a:/1", "a:/2", "a:/3", "a:/4"]
+
+
+@pytest.mark.parametrize("unread", [1, 2, 3])
+def test_closing_ends_the_reading_of_what_nobody_takes(unread: int) -> None:
+    stream = acknowledged(*[note(TOOLS)] * unread)
+    with listen(FakeClient(stream), tools=True) as events:
+        assert stream.handed.acquire(timeout=PATIENCE)
+    assert events._thread is not None and not events._thread.is_alive()
+    assert stream.closed == ["no longer wanted"] and list(events) == []
 
 
 @pytest.mark.usefixtures("at_once")

@@ -168,8 +168,6 @@ def _operation(message: Any) -> str:
         return next(filter(None, map(_operation, message)), "")
     if not isinstance(message, dict) or "id" not in message or message.get("method") in (None, "ping"):
         return ""
-    if threading.current_thread().name == "mcp-listen":
-        return ""
     params = message.get("params") or {}
     return f"{message['method']} {params.get('name', params.get('uri', ''))}"
 

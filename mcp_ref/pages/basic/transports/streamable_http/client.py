@@ -26,7 +26,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack
@@ -51,7 +51,7 @@ from mcp_ref.pages.basic.transports.sse import CONTENT_TYPE, Event, EventParser,
 from mcp_ref.revisions import Revision
 from mcp_ref.wire import messages
 from mcp_ref.wire.messages import JsonObject
-from mcp_ref.wire.transport import MAX_MESSAGE, Inbox, Lost, Receive
+from mcp_ref.wire.transport import MAX_MESSAGE, Lost, Pending, Receive
 
 if TYPE_CHECKING:
     import requests
@@ -74,6 +74,9 @@ _MIN_RETRY = 100  # milliseconds to wait at least
 _MAX_RETRY = 86_400_000  # milliseconds that a server can make us wait: a day is as good as for ever
 _MAX_BACKOFF = 30.0  # seconds to which the wait grows when it fails again and again
 _MAX_ERROR_BODY = 1 << 20  # bytes that are read of a body which says why something was refused
+
+_Enough = Callable[[bytes], bool]
+"""Is told of each message that was delivered, and b"" after a wait; returns True if no more is to be read."""
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
@@ -429,8 +432,7 @@ class HttpClientTransport(HttpTransport):
         """The thread `mcp-sse-listen`: it ends when its call is cut, since it waits for nothing else."""
         try:
             # MAY: a client listens with GET (basic/transports#listening-for-messages-from-the-server)
-            for _ in self._stream(call, self._session, None, settled):
-                pass
+            self._stream(call, self._session, None, settled, lambda _: False)
         except Interrupted:
             log.debug("the standing event stream was closed by this side")
         except McpError as problem:
@@ -453,11 +455,13 @@ class HttpClientTransport(HttpTransport):
         text, mirror, call, answered = messages.encode(message), self.mirror, HttpCall(deadline), False
         batch = message if isinstance(message, list) else []
         missing = {messages.id_key(entry["id"]) for entry in batch if "method" in entry and "id" in entry}
+
+        def enough(arrived: bytes) -> bool:
+            missing.difference_update(_ids_of_responses(arrived))
+            return not missing
+
         try:
-            for arrived in self._post(call, message, text, mirror):
-                missing -= _ids_of_responses(arrived)
-                if not missing:
-                    break
+            self._post(call, message, text, mirror, enough)
             if missing:
                 raise RemoteProtocolError(f"the server's reply lacks the response to {len(missing)} requests")
             answered = True
@@ -474,42 +478,32 @@ class HttpClientTransport(HttpTransport):
         finally:
             self._end_post(call, message, answered or mirror is None)
 
-    def exchange(self, message: JsonObject, inbox: Inbox, deadline: Deadline) -> Iterator[JsonObject]:
-        """POST a request, and give what arrives for it; see `Transport.exchange`.
+    def exchange(self, message: JsonObject, pending: Pending, deadline: Deadline) -> None:
+        """POST a request, and read its reply in this thread; see `Transport.exchange`.
 
-        Messages that come with the reply go to `receive`, and what of them belongs to the request comes back by the
-        inbox. An event stream that ends before the response is resumed after its last event. In the stateless era it
-        is not, and a request that ends without a response closes its connection at once, whatever the reason.
+        An event stream that ends before the response is resumed after its last event. In the stateless era it is not,
+        and a request that ends without a response closes its connection at once, whatever the reason.
 
         Raises: SessionExpired (not carried out; it may be sent again in another session), AnswerLost (stateless era: it
             may have been carried out), HttpStatusError, TransportClosed, RequestTimeout, RemoteProtocolError,
-            LocalProtocolError (the message, or its headers, cannot be sent), and whatever gave the request up.
+            LocalProtocolError (the message, or its headers, cannot be sent).
         """
-        text, mirror, answered, shown = messages.encode(message), self.mirror, False, b""
-        call = HttpCall(deadline, on_written=partial(setattr, inbox, "sent", True))
-        inbox.on_give_up = partial(call.cut, Interrupted("given up"))
+        text, mirror = messages.encode(message), self.mirror
+        call = HttpCall(deadline, on_written=partial(setattr, pending, "sent", True))
+        pending.on_give_up = partial(call.cut, Interrupted("given up"))
         try:
             # It may have been given up before.
-            yield from inbox.waiting()
-            for arrived in self._post(call, message, text, mirror):
-                shown = arrived[:200]
-                for item in inbox.waiting():
-                    answered = "method" not in item
-                    yield item
-            what = f"the response to {message['method']}: {str(shown, 'utf-8', 'replace')!r}"
-            raise RemoteProtocolError(f"the server's reply lacks {what}")
+            if not pending.take():
+                self._post(call, message, text, mirror, lambda _: pending.take())
         except Interrupted:
-            yield from inbox.waiting()
-            raise TransportClosed(CLOSED) from None
+            if not pending.take():
+                raise TransportClosed(CLOSED) from None
         finally:
-            inbox.on_give_up = None
-            self._end_post(call, message, answered or mirror is None)
+            pending.on_give_up = None
+            self._end_post(call, message, pending.answered or mirror is None)
 
-    def _post(self, call: HttpCall, message: Any, text: bytes, mirror: Mirror | None) -> Iterator[bytes]:
-        """POST a message, and deliver what comes back; gives the text of each message, and b"" after each wait.
-
-        The caller stops when the response was among them: only it knows. Raises: see `exchange`.
-        """
+    def _post(self, call: HttpCall, message: Any, text: bytes, mirror: Mirror | None, enough: _Enough) -> None:
+        """POST a message, and deliver what comes back, until that is enough. Raises: see `exchange`."""
         request_id = message.get("id") if isinstance(message, dict) and "method" in message else None
         # 1. The headers.
         if mirror is None:
@@ -538,7 +532,7 @@ class HttpClientTransport(HttpTransport):
                     self._begin_session(session, reply.headers.get(SESSION_ID))
             # 4. Refused: with an error that answers the request, or without.
             if not 200 <= reply.status < 300:
-                yield self._deliver_refusal(reply, session, request_id, mirror is not None)
+                enough(self._deliver_refusal(reply, session, request_id, mirror is not None))
                 return
             # 5. Accepted, without anything to come back.
             if request_id is None and not isinstance(message, list):
@@ -546,7 +540,7 @@ class HttpClientTransport(HttpTransport):
                 return
             # 6. MUST: support JSON and an event stream as the reply (basic/transports#sending-messages-to-the-server)
             if reply.content_type == CONTENT_TYPE:
-                yield from self._stream(call, session, reply, threading.Event())
+                self._stream(call, session, reply, threading.Event(), enough)
                 return
             body = reply.body(self._limit) if reply.content_type == JSON else reply.read()
             if reply.status == 200 and not (body or reply.measured):
@@ -554,7 +548,9 @@ class HttpClientTransport(HttpTransport):
             if reply.content_type != JSON or body.lstrip()[:1] not in (b"{", b"["):
                 raise _not_a_message(reply, body)
             self._deliver(reply, body)
-            yield body
+            if not enough(body) and request_id is not None:
+                what = f"the response to {message['method']}: {str(body[:200], 'utf-8', 'replace')!r}"
+                raise RemoteProtocolError(f"the server's reply lacks {what}")
         except TransportClosed as problem:
             if mirror is None or not call.written:
                 raise
@@ -598,11 +594,12 @@ class HttpClientTransport(HttpTransport):
             self._http.end(call)
 
     def _stream(
-        self, call: HttpCall, session: ClientSession, reply: HttpResponse | None, settled: threading.Event
-    ) -> Iterator[bytes]:
-        """Deliver the messages of an event stream, over as many connections as it takes; gives the text of each.
+        self, call: HttpCall, session: ClientSession, reply: HttpResponse | None, settled: threading.Event,
+        enough: _Enough,
+    ) -> None:  # fmt: skip
+        """Deliver the messages of an event stream, over as many connections as it takes, until that is enough.
 
-        It gives b"" after each wait, since there may be news elsewhere, and after an event without a message.
+        That is asked after each wait, too, since there may be news elsewhere, and after an event without a message.
 
         Args:
             reply: the stream that a POST has begun; None for the standing stream.
@@ -615,8 +612,10 @@ class HttpClientTransport(HttpTransport):
         if reply is not None:
             self._deliver(reply)
         while True:
-            problem, refused = yield from self._connection(call, session, reply, at, standing, settled)
+            problem, refused = self._connection(call, session, reply, at, standing, settled, enough)
             settled.set()
+            if not problem:
+                return
             # May it go on? A refusal is final, unless the server itself has failed.
             if 0 < refused < 500 and standing:
                 # MUST: a server without this stream answers the GET with 405
@@ -638,21 +637,17 @@ class HttpClientTransport(HttpTransport):
             # MUST: respect the retry field (basic/transports#sending-messages-to-the-server); longer if it fails.
             wait = max(at.retry, _MIN_RETRY) / 1000
             call.sleep(max(wait, min(_MAX_BACKOFF, wait * 2.0 ** (failed - 1))))
-            yield b""
+            if enough(b""):
+                return
             reply = None
 
     def _connection(
-        self,
-        call: HttpCall,
-        session: ClientSession,
-        reply: HttpResponse | None,
-        at: _Position,
-        standing: bool,
-        settled: threading.Event,
-    ) -> Generator[bytes, None, tuple[str, int]]:
-        """Open an event stream, unless that was done, and read one connection of it to its end.
+        self, call: HttpCall, session: ClientSession, reply: HttpResponse | None, at: _Position, standing: bool,
+        settled: threading.Event, enough: _Enough,
+    ) -> tuple[str, int]:  # fmt: skip
+        """Open an event stream, unless that was done, and read one connection of it to its end, or until it is enough.
 
-        Returns: how it ended, for an error, and the HTTP status if it was refused, else 0.
+        Returns: how it ended, for an error, "" if that was enough; and the HTTP status if it was refused, else 0.
         """
         at.moved, problem, refused, ended = False, "ended", 0, "client"
         at.began = time.monotonic()
@@ -667,7 +662,8 @@ class HttpClientTransport(HttpTransport):
                 for event in self._deliver_events(reply, at.last_id):
                     at.moved, at.last_id = True, event.id or ""
                     at.retry = at.retry if event.retry is None else min(event.retry, _MAX_RETRY)
-                    yield event.data.encode() if event.event == "message" else b""
+                    if enough(event.data.encode() if event.event == "message" else b""):
+                        return "", 0
             ended = "server"
         except TransportClosed as broke:
             if broke is call.reason:

@@ -67,23 +67,31 @@ NEWEST = find_revision("2025-11-25")
 pytestmark = pytest.mark.usefixtures("no_descriptor_leaks")
 
 
-class Inbox:
-    """What a peer would be for one request."""
+class Row:
+    """What a request of a connection is for its transport."""
 
     def __init__(self) -> None:
         self.queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.on_give_up: Callable[[], None] | None = None
         self.sent = False
+        self.given_up: McpError | None = None
+        self.found: list[dict[str, Any]] = []
+        self.arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()  # as `found`, for another thread
 
-    def until(self, deadline: Deadline) -> Iterator[dict[str, Any]]:
-        raise AssertionError("over HTTP nothing waits in an inbox")
-
-    def waiting(self) -> Iterator[dict[str, Any]]:
-        while not self.queue.empty():
+    def take(self, deadline: Deadline | None = None) -> bool:
+        assert deadline is None, "over HTTP nothing waits here"
+        while not (self.queue.empty() or self.answered or self.given_up):
             item = self.queue.get()
             if isinstance(item, McpError):
-                raise item
-            yield item
+                self.given_up = item
+            else:
+                self.found.append(item)
+                self.arrived.put(item)
+        return self.answered or self.given_up is not None
+
+    @property
+    def answered(self) -> bool:
+        return bool(self.found) and "method" not in self.found[-1]
 
     def give_up(self, reason: McpError) -> None:
         self.queue.put(reason)
@@ -97,7 +105,7 @@ class Client(Collector):
     def __init__(self, server: ScriptedServer | str, **options: Any) -> None:
         super().__init__()
         self.transport = HttpClientTransport(server if isinstance(server, str) else server.url, **options)
-        self.inboxes: dict[Any, Inbox] = {}
+        self.inboxes: dict[Any, Row] = {}
 
     def __enter__(self) -> Self:
         self.transport.start(self.receive, self.lost)
@@ -116,21 +124,25 @@ class Client(Collector):
             if inbox is not None:
                 inbox.queue.put(message)
 
-    def call(self, message: dict[str, Any] = CALL, timeout: float | None = WAIT, inbox: Inbox | None = None) -> Any:
+    def call(
+        self,
+        message: dict[str, Any] = CALL,
+        timeout: float | None = WAIT,
+        inbox: Row | None = None,
+        deadline: Deadline | None = None,
+    ) -> Any:
         """All that belongs to the request, the response last."""
-        self.inboxes[message["id"]] = inbox = inbox or Inbox()
-        found = []
-        for answer in self.transport.exchange(message, inbox, Deadline(timeout)):
-            found.append(answer)
-            if "method" not in answer:
-                break
+        self.inboxes[message["id"]] = inbox = inbox or Row()
+        self.transport.exchange(message, inbox, deadline or Deadline(timeout))
         assert inbox.on_give_up is None
-        return found
+        if inbox.given_up is not None:
+            raise inbox.given_up
+        return inbox.found
 
-    def begin(self, message: dict[str, Any] = CALL, deadline: Deadline | None = None) -> tuple[Inbox, Any]:
-        """The inbox of a request, and its answers as they come; whoever begins it closes it."""
-        self.inboxes[message["id"]] = inbox = Inbox()
-        return inbox, self.transport.exchange(message, inbox, deadline or soon())
+    def begin(self, message: dict[str, Any] = CALL, deadline: Deadline | None = None) -> tuple[Row, Callable[[], Any]]:
+        """A request that is made in a thread of its own, and what waits for its end."""
+        inbox = Row()
+        return inbox, in_thread(lambda: self.call(message, inbox=inbox, deadline=deadline))
 
     def open(self, revision: str = "2025-11-25", listen: bool = False) -> None:
         """Initialize, as far as a transport sees it; where it is to listen too, do that."""
@@ -228,11 +240,11 @@ def test_an_event_stream_is_read_as_it_comes() -> None:
         wire.send(event(result()), END)
 
     with ScriptedServer(post=answer) as server, Client(server) as client:
-        _, answers = client.begin()
-        assert next(answers) == PROGRESS
+        inbox, join = client.begin()
+        assert inbox.arrived.get(timeout=WAIT) == PROGRESS
         seen.set()
-        assert next(answers) == result()
-        answers.close()
+        assert inbox.arrived.get(timeout=WAIT) == result()
+        join()
 
 
 @pytest.mark.parametrize(
@@ -561,7 +573,7 @@ def test_the_wait_before_resuming_can_be_given_up(end: str) -> None:
 
 def end_a_call(client: Client, end: str, ready: Callable[[], Any]) -> None:
     """A call without a deadline, ended from this thread when it is ready for it."""
-    inbox = Inbox()
+    inbox = Row()
     join = in_thread(lambda: client.call(timeout=None, inbox=inbox))
     ready()
     if end == "cancel":
@@ -642,7 +654,7 @@ def test_a_server_that_does_not_read_does_not_move_the_deadline() -> None:
     # Nobody accepts, and the system takes what its buffers can hold.
     with socket.create_server(("127.0.0.1", 0)) as listening:
         with Client(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp") as client:
-            inbox = Inbox()
+            inbox = Row()
             with pytest.raises(RequestTimeout):
                 client.call({**CALL, "params": {"text": "x" * 20_000_000}}, timeout=0.5, inbox=inbox)
             assert not inbox.sent
@@ -655,7 +667,7 @@ def test_a_request_counts_as_sent_once_it_was_written_whole() -> None:
         sent.append(inbox.sent)
         wire.send(content(result()))
 
-    inbox = Inbox()
+    inbox = Row()
     with ScriptedServer(post=answer) as server:
         with Client(server) as client:
             with pytest.raises(RequestTimeout):
@@ -665,7 +677,7 @@ def test_a_request_counts_as_sent_once_it_was_written_whole() -> None:
         # The server may be quicker than the mark: but for that it is there before the answer.
         assert inbox.sent and server.asked.qsize() == 1
     with Client(server) as client:
-        inbox = Inbox()
+        inbox = Row()
         with pytest.raises(TransportClosed):
             client.call(inbox=inbox)
         assert not inbox.sent
@@ -696,14 +708,12 @@ def test_a_deadline_that_moves_while_a_read_waits_is_kept() -> None:
         wire.send(content(result()))
 
     with ScriptedServer(post=answer) as server, Client(server) as client:
-        _, answers = client.begin(deadline=deadline)
-        assert next(answers) == result()
-        answers.close()
+        assert client.call(deadline=deadline) == [result()]
 
 
 def test_a_call_that_was_given_up_before_it_starts_sends_nothing() -> None:
     with ScriptedServer(post=content(result())) as server, Client(server) as client:
-        inbox = Inbox()
+        inbox = Row()
         inbox.give_up(RequestCancelled("enough"))
         with pytest.raises(RequestCancelled):
             client.call(inbox=inbox)
@@ -712,12 +722,15 @@ def test_a_call_that_was_given_up_before_it_starts_sends_nothing() -> None:
 
 def test_a_handle_used_after_the_call_does_nothing_to_the_next() -> None:
     with ScriptedServer(post=content(result())) as server, Client(server) as client:
-        inbox, answers = client.begin()
-        next(answers)
-        give_up = inbox.on_give_up
-        answers.close()
-        assert give_up is not None
-        give_up()
+
+        class Kept(Row):
+            def take(self, deadline: Deadline | None = None) -> bool:
+                give_up.append(self.on_give_up)
+                return super().take(deadline)
+
+        give_up: list[Any] = []
+        client.call(inbox=Kept())
+        give_up[-1]()
         client.call()
         assert [server.request().connection, server.request().connection] == [1, 1]
 
@@ -989,10 +1002,11 @@ def test_a_pool_that_blocks_is_not_waited_for(session: requests.Session) -> None
     session.mount("http://", HTTPAdapter(pool_maxsize=1, pool_block=True))
     with ScriptedServer(post=[then(STREAM_HEAD, event(PROGRESS), wait=True), content(result(2))]) as server:
         with Client(server, session=session) as client:
-            _, answers = client.begin()
-            assert next(answers) == PROGRESS
+            inbox, join = client.begin()
+            assert inbox.arrived.get(timeout=WAIT) == PROGRESS
             assert client.call({**CALL, "id": 2}) == [result(2)]
-            answers.close()
+            inbox.give_up(RequestCancelled("enough"))
+            assert isinstance(join(), RequestCancelled)
     # What is kept is closed when its pool is forgotten.
     session.close()
     gc.collect()

@@ -15,6 +15,7 @@ from mcp_ref.errors import (
     AnswerLost,
     HttpStatusError,
     LocalProtocolError,
+    RequestCancelled,
     RequestTimeout,
     SessionExpired,
     TransportClosed,
@@ -40,7 +41,7 @@ from .scripted import (
     stream,
     then,
 )
-from .test_client import ASSIGNED, INITIALIZE, PROGRESS, Client, _reset, end_a_call
+from .test_client import ASSIGNED, INITIALIZE, PROGRESS, Client, Row, _reset, end_a_call
 
 VERSION = "2026-07-28"
 CALL = {
@@ -280,15 +281,21 @@ def test_another_thread_that_ends_the_call_closes_the_connection(where: str, end
 
 @pytest.mark.usefixtures("lingering")
 @pytest.mark.parametrize("more", [(), (event(PROGRESS), event(result()), b"0\r\n\r\n")])
-def test_leaving_the_iteration_closes_the_connection(more: tuple[bytes, ...]) -> None:
+def test_leaving_the_reply_closes_the_connection(more: tuple[bytes, ...]) -> None:
     """Also where all of the reply has come already: nobody has looked at it."""
     gone = Gone(STREAM_HEAD, event(PROGRESS), *more)
     with ScriptedServer(post=[gone, content(result())]) as server, Stateless(server) as client:
-        _, answers = client.begin(CALL)
-        assert next(answers) == PROGRESS
-        assert gone.begun.wait(WAIT)
+
+        class Leaving(Row):
+            def take(self, deadline: Deadline | None = None) -> bool:
+                super().take(deadline)
+                if self.found and gone.begun.wait(WAIT):
+                    self.found, self.given_up = [], RequestCancelled("enough")
+                return self.given_up is not None
+
         began = time.monotonic()
-        answers.close()
+        with pytest.raises(RequestCancelled):
+            client.call(CALL, inbox=Leaving())
         assert gone.at_once()
         assert time.monotonic() - began < AT_ONCE
         assert client.call(CALL) == [result()]
@@ -315,12 +322,13 @@ def test_a_lifted_deadline_lets_a_quiet_stream_last(comments: list[bytes]) -> No
 
     with ScriptedServer(post=answer) as server, Stateless(server) as client:
         deadline = Deadline(0.6)
-        _, answers = client.begin(CALL, deadline)
-        assert next(answers) == PROGRESS
+        inbox, join = client.begin(CALL, deadline)
+        assert inbox.arrived.get(timeout=WAIT) == PROGRESS
         deadline.lift()
-        assert next(answers) == PROGRESS
+        assert inbox.arrived.get(timeout=WAIT) == PROGRESS
         assert client.texts.qsize() == 2
-        answers.close()
+        inbox.give_up(RequestCancelled("enough"))
+        assert isinstance(join(), RequestCancelled)
 
 
 # -- the options of both HTTP transports -------------------------------------------------------------------------

@@ -1,0 +1,128 @@
+"""basic/utilities/progress: whatever `on_progress` does comes out of its call alone, over every transport."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mcp_ref import (
+    Cancel,
+    Client,
+    Context,
+    RemoteProtocolError,
+    RequestCancelled,
+    RequestTimeout,
+    Server,
+    TransportClosed,
+)
+from mcp_ref.errors import AnswerLost
+from mcp_ref.kit.threads.deadline import Deadline
+from tests.support.wire import PATIENCE
+
+
+class Slow:
+    """A server with a tool that reports twice, and one that goes on until it is given up."""
+
+    def __init__(self) -> None:
+        self.server = Server("s")
+        self.stopped = threading.Semaphore(0)
+
+        @self.server.tool()
+        def echo(ctx: Context, text: str) -> str:
+            ctx.progress(1)
+            ctx.progress(2)
+            return text
+
+        @self.server.tool()
+        def slow(ctx: Context) -> str:
+            ctx.progress(1)
+            deadline, never = Deadline(PATIENCE), threading.Event()
+            while not ctx.cancelled:
+                deadline.check("waiting to be given up")
+                never.wait(0.01)
+            self.stopped.release()
+            return "too late"
+
+
+@pytest.fixture
+def slow() -> Slow:
+    return Slow()
+
+
+@pytest.fixture(params=["memory", "http"])
+def target(request: pytest.FixtureRequest, slow: Slow) -> Iterator[Any]:
+    if request.param == "memory":
+        yield slow.server
+        return
+    with slow.server.serve_http() as service:
+        yield service.url
+
+
+@pytest.fixture(params=["2025-11-25", "2026-07-28"])
+def client(request: pytest.FixtureRequest, target: Any) -> Iterator[Client]:
+    with Client(target, revision=request.param) as client:
+        yield client
+
+
+def said(client: Client, **options: Any) -> str:
+    return str(client.call_tool("echo", {"text": "a"}, **options)["content"][0]["text"])
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        TransportClosed("mine"),
+        AnswerLost("mine"),
+        RemoteProtocolError("mine"),
+        RequestTimeout("mine"),
+        RequestCancelled("mine"),
+        KeyError("mine"),
+        SystemExit(3),
+        KeyboardInterrupt(),
+        GeneratorExit(),
+    ],
+    ids=lambda problem: type(problem).__name__,
+)
+def test_what_a_callback_raises_comes_out_of_the_call_as_it_is(client: Client, problem: BaseException) -> None:
+    calls: list[Any] = []
+
+    def raises(*report: Any) -> None:
+        calls.append(report)
+        raise problem
+
+    with pytest.raises(type(problem)) as raised:
+        said(client, on_progress=raises, resend=False)
+    assert raised.value is problem and len(calls) == 1
+    assert said(client) == "a"
+
+
+def test_a_callback_may_make_calls_of_its_own(client: Client) -> None:
+    seen: list[str] = []
+    assert said(client, on_progress=lambda *report: seen.append(said(client))) == "a"
+    assert seen == ["a", "a"]
+
+
+@pytest.mark.parametrize("where", ["in the callback", "in another thread"])
+def test_a_call_can_be_given_up_while_its_callback_runs(client: Client, slow: Slow, where: str) -> None:
+    give_up = Cancel()
+
+    def cancels(*report: Any) -> None:
+        if where == "in the callback":
+            give_up("enough")
+        else:
+            other = threading.Thread(target=give_up, args=("enough",))
+            other.start()
+            other.join(PATIENCE)
+
+    with pytest.raises(RequestCancelled, match="enough"):
+        client.call_tool("slow", {}, on_progress=cancels, cancel=give_up)
+    assert slow.stopped.acquire(timeout=PATIENCE)
+    assert said(client) == "a"
+
+
+def test_a_client_may_be_closed_in_a_callback(client: Client) -> None:
+    with pytest.raises(TransportClosed):
+        client.call_tool("slow", {}, on_progress=lambda *report: client.close())
