@@ -92,18 +92,19 @@ class Checker:
         try:
             link = self._link(event)
             sender: Role = link.viewpoint if event.direction == "send" else OTHER[link.viewpoint]
-            if event.end is not None:
-                link.closed = link.closed or event.end.get("eof") == "client"
-                if "signal" in event.end:
-                    self._rules.ask("exit", link, Place(event, sender, self._spoken(link)), event)
-            elif event.http is None:
-                self._take(link, sender, event, None)
-            elif not event.http.keys() & {"path", "oauth"}:
-                self._take_http(link, sender, event, event.http)
-            # Other paths, and what is said to an authorization server, stand beside the protocol; the metadata is the
-            # server's own.
-            elif "protected" in str(event.http.get("what")) and event.http.get("status") == 200:
-                self._judge_later(link, "metadata", as_object(event.http["oauth"]), event)
+            match event.end, event.http:
+                case dict() as end, _:
+                    link.closed = link.closed or end.get("eof") == "client"
+                    if "signal" in end:
+                        self._rules.ask("exit", link, Place(event, sender, self._spoken(link)), event)
+                case _, None:
+                    self._take(link, sender, event, None)
+                case _, dict() as http if not http.keys() & {"path", "oauth"}:
+                    self._take_http(link, sender, event, http)
+                # Other paths, and what is said to an authorization server, stand beside the protocol; the metadata is
+                # the server's own.
+                case _, dict() as http if "protected" in str(http.get("what")) and http.get("status") == 200:
+                    self._judge_later(link, "metadata", as_object(http["oauth"]), event)
         except RecursionError:
             self._rules.blame_checker(event, "nested too deeply to be judged", "nesting")
         return found

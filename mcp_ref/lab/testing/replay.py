@@ -33,6 +33,7 @@ from typing import Any, Final
 
 from mcp_ref import REVISIONS, InvalidRequest, JsonObject, McpError, Refusal, Transport
 from mcp_ref.facts import Deadline, messages
+from mcp_ref.lab.judge.rules.seen import as_object
 from mcp_ref.lab.words import LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from mcp_ref.recording.record import TraceEvent, read_trace
 
@@ -113,8 +114,7 @@ def _shown(value: Any) -> str:
 
 
 def params_of(message: JsonObject) -> JsonObject:
-    found = message.get("params")
-    return found if isinstance(found, dict) else {}
+    return as_object(message.get("params"))
 
 
 def is_message(value: Any) -> bool:
@@ -126,8 +126,7 @@ def is_message(value: Any) -> bool:
 
 
 def meta_of(message: JsonObject) -> JsonObject:
-    found = params_of(message).get("_meta")
-    return found if isinstance(found, dict) else {}
+    return as_object(params_of(message).get("_meta"))
 
 
 def _asked(message: JsonObject) -> Any:
