@@ -502,8 +502,11 @@ class Session(Conversation):
         deadline = Deadline(timeout)
         if self._keep_alive is not None:
             self._keep_alive.stop()
-        if self._listening is not None:
-            # What this client listens to ends first, and the workers get a moment to say so.
+        if self._stateless is not None:
+            # What this client listens to ends first, and the workers get a moment to say so. A request to listen that
+            # still waits for its worker finds that it is over.
+            with self.changing:
+                self._listening = self._listening or ChannelSubscriptions(self.connection, self.server.info)
             self._listening.end(min(drain or FAREWELL_TIMEOUT, timeout / 2))
         stuck = self.connection.close(deadline, "the server closed the session", drain)
         if self._keep_alive is not None:

@@ -265,8 +265,19 @@ def note(method: str, params: Any) -> Any:
     return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
-def test_a_client_that_closes_its_end_and_reads_on_gets_the_results_of_its_subscriptions() -> None:
-    code = "from mcp_ref import Server\nServer('s', declare=['tools']).run()"
+IS_OVER = """
+import threading
+from mcp_ref.pages.basic import subscriptions as page
+over, opened, ended = threading.Event(), page.Subscriptions.open, page.ChannelSubscriptions.end
+page.Subscriptions.open = lambda *given: over.wait(5) and opened(*given)
+page.ChannelSubscriptions.end = lambda *given: (ended(*given), over.set())
+"""
+"""A request to listen finds its worker only once the server has ended all that it knew of."""
+
+
+@pytest.mark.parametrize("before", ["", IS_OVER])
+def test_a_client_that_closes_its_end_and_reads_on_gets_the_results_of_its_subscriptions(before: str) -> None:
+    code = f"{before}\nfrom mcp_ref import Server\nServer('s', declare=['tools']).run()"
     params = {"notifications": {"toolsListChanged": True}, "_meta": envelope()}
     asked = [{"jsonrpc": "2.0", "id": each, "method": subscriptions.LISTEN, "params": params} for each in (7, "x")]
     done = subprocess.run(

@@ -350,6 +350,8 @@ class ChannelSubscriptions:
         subscription.carry(partial(self._peer.run_soon, partial(self._write, subscription)))
         if self._over:
             subscription.end("the server closes")
+            if self._peer.closed is not None:
+                self._write(subscription)  # here: the workers take nothing more
 
     def _write(self, subscription: Subscription) -> None:
         """Write what is pending; at the end the two messages that the pages ask for, in this order."""
