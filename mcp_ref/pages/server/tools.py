@@ -195,12 +195,8 @@ def tool(
     raise `ToolError` to fail, or a `Refusal` to answer with a protocol error. Any other exception fails the call as
     well: its text is sent, its traceback is only logged.
 
-    | type hints (their schemas: kit/typed/handlers) | become |
-    |---|---|
-    | `str`, `int`, `float`, `bool`, `None`, `Any`; `Literal`, `Enum` | the value; the member |
-    | `list[T]`, `tuple[A, B]`, `set[T]`, `dict[str, T]`, and their abstract types; `A | B` | one of these |
-    | dataclass, `TypedDict`, model of pydantic; dates, times, `UUID`, `Path` | an instance, a dict |
-    | `Annotated[T, "text"]`, `Annotated[T, Ge(1)]` | T, with this description, this bound |
+    Hints are scalars, `Any`, `Literal`, enums, lists, tuples, sets, dicts by `str`, unions, dataclasses, `TypedDict`s,
+    models of pydantic, dates, times, `UUID`, `Path`, and `Annotated[T, "text", Ge(1)]`; kit/typed/handlers has a table.
 
     The `outputSchema` follows from the return annotation: a dataclass, a `TypedDict` or a `dict[str, T]` is an object;
     a list, a number and so on are what they are. No schema is made for `str`, `None`, `Any`, content blocks, lists of
