@@ -25,9 +25,6 @@ RequestId = str | int
 Kind = Literal["request", "notification", "response"]
 
 
-# -- text <-> JSON ------------------------------------------------------------------------------------------------
-
-
 def decode(data: bytes | str) -> Any:
     """Read one message's text; ParseError also for `NaN`, huge integers, too many values, or too deep a nesting."""
     try:
@@ -52,9 +49,6 @@ def encode(message: JsonObject | list[JsonObject]) -> bytes:
         return json_text.encode_ascii(message).encode("ascii")
     except (TypeError, ValueError, RecursionError) as problem:
         raise LocalProtocolError(f"this cannot be sent as JSON: {problem}") from None
-
-
-# -- building -----------------------------------------------------------------------------------------------------
 
 
 def request(request_id: RequestId, method: str, params: JsonObject | None) -> JsonObject:
@@ -89,9 +83,6 @@ def error(request_id: RequestId | None, refusal: Refusal, *, id_optional: bool =
     if request_id is None and id_optional:
         return {"jsonrpc": "2.0", "error": body}
     return {"jsonrpc": "2.0", "id": request_id, "error": body}
-
-
-# -- reading ------------------------------------------------------------------------------------------------------
 
 
 def is_id(value: Any) -> TypeGuard[RequestId]:

@@ -94,9 +94,6 @@ Meta = Annotated[JsonObject, Since("2025-06-18")]
 ResultType = Annotated[str, Since("2026-07-28"), RequiredIn("2026-07-28", checked=False)]
 
 
-# -- who one is -----------------------------------------------------------------------------------------------------
-
-
 class Icon(TypedDict):
     """A picture for a thing with a name (basic/index#icons). `sizes` are strings such as "48x48" or "any"."""
 
@@ -119,8 +116,6 @@ class Implementation(TypedDict):
     websiteUrl: NotRequired[Annotated[str, Format("uri"), Since("2025-11-25")]]
     icons: NotRequired[Icons]
 
-
-# -- `_meta`, and what every message may hold -------------------------------------------------------------------------
 
 RequestMetaObject = TypedDict(
     "RequestMetaObject",

@@ -43,9 +43,6 @@ class Envelope(NamedTuple):
     log_level: str | None  # the least level of log messages that it wants to hear; None: of none
 
 
-# -- the server reads ---------------------------------------------------------------------------------------------
-
-
 def is_stateless(method: Any, params: Any) -> bool:
     """Return whether a message is of the stateless era: by its `_meta`, or by a method that exists there alone."""
     if isinstance(method, str) and method in _ONLY_HERE:
@@ -92,17 +89,11 @@ def complete(result: JsonObject, server_info: JsonObject) -> JsonObject:
     return {"resultType": "complete", **result, "_meta": meta}
 
 
-# -- the client writes --------------------------------------------------------------------------------------------
-
-
 def envelope(revision: Revision, info: JsonObject, capabilities: JsonObject) -> JsonObject:
     """Return the members that a client puts into the `_meta` of each of its requests."""
     # MUST: a client that answers roots or sampling declares `roots` or `sampling` in the `_meta` of each request
     # (client/roots#capabilities; client/sampling#capabilities)
     return {PROTOCOL_VERSION: revision.name, CLIENT_INFO: info, CLIENT_CAPABILITIES: capabilities}
-
-
-# -- discover --------------------------------------------------------------------------------------------
 
 
 class DiscoverResult(CacheableResult):
