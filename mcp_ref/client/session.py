@@ -143,7 +143,7 @@ CLOSING_TIMEOUT: Final = 1.0
 
 
 class Conversation:
-    """One conversation with a server: what is the same in both eras. `Session` and `Stateless` are the two that exist.
+    """One conversation with a server, `Session` or `Stateless`: the part that both eras share.
 
     Args:
         client: whose conversation it is: its functions answer, its callbacks hear, its limits hold.
@@ -286,7 +286,7 @@ class Session(Conversation):
         return Negotiated("client", revision, METHODS, client_capabilities(capabilities, revision), remote)
 
     def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
-        """The request that opens a session: `initialize`, proposing a revision."""
+        """Return the request that opens a session: `initialize`, proposing a revision."""
         self.connection.terms = self.terms(asked)
         return "initialize", initialize_params(self.client.introduction, asked)
 
@@ -353,7 +353,7 @@ class Stateless(Conversation):
         return Negotiated("client", revision, rows, local, remote or {}, said, kinds)
 
     def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
-        """`server/discover`."""
+        """Return the request `server/discover`."""
         self.connection.terms = self.terms(asked)
         # SHOULD: begin with `server/discover`, in the newest version
         # (2026-07-28/basic/transports/stdio#backward-compatibility)
@@ -378,7 +378,7 @@ class Stateless(Conversation):
         super().close(deadline, reason)
 
     def usable(self, listed: JsonObject) -> JsonObject:
-        """The result of `tools/list` as the caller gets it: over HTTP with the tools whose calls can be sent."""
+        """Return the result of `tools/list`: over HTTP with the tools whose calls can be sent."""
         return listed if self._headers is None else self._headers.usable(listed)
 
 
@@ -428,5 +428,5 @@ def _answers(session: Stateless, result: JsonObject, cancel: Cancel | None = Non
 
 
 def _nowhere(message: Any, deadline: Deadline) -> None:
-    """Refuse what a client's function sends while it answers a question: this era has no way for it."""
+    """Refuse to send while a client's function answers a question: this era has no way for it."""
     raise LocalProtocolError("in this revision nothing can be sent while you answer a question of the server")

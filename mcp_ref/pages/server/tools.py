@@ -198,10 +198,9 @@ def tool(
     Hints are scalars, `Any`, `Literal`, enums, lists, tuples, sets, dicts by `str`, unions, dataclasses, `TypedDict`s,
     models of pydantic, dates, times, `UUID`, `Path`, and `Annotated[T, "text", Ge(1)]`; kit/typed/handlers has a table.
 
-    The `outputSchema` follows from the return annotation: a dataclass, a `TypedDict` or a `dict[str, T]` is an object;
-    a list, a number and so on are what they are. No schema is made for `str`, `None`, `Any`, content blocks, lists of
-    these and `CallToolResult`. 2025-06-18 and 2025-11-25 can only carry objects: for a tool with any other
-    `outputSchema` they show neither the schema nor `structuredContent`, only the text.
+    The `outputSchema` follows from the return annotation; none is made for `str`, `None`, `Any`, content blocks, lists
+    of these and `CallToolResult`. 2025-06-18 and 2025-11-25 can only carry objects: for any other `outputSchema` they
+    show neither the schema nor `structuredContent`, only the text.
 
     Args:
         name: on the wire; by default the function's. One that is not 1 to 128 of `A-Z a-z 0-9 _ - .` is only logged.
@@ -218,8 +217,7 @@ def tool(
 
     Raises:
         TypeError: a type hint that has no JSON Schema, a parameter that cannot be given by name, an `async` function.
-        SchemaRefused: a schema written by hand that cannot be used, such as one of an unknown dialect.
-        ValueError: there is a tool of that name.
+        SchemaRefused: a schema written by hand that cannot be used. ValueError: there is a tool of that name.
 
     Spec: server/tools#tool, server/tools#tool-names, basic/index#json-schema-usage
     """
@@ -473,9 +471,8 @@ def call_tool(
 ) -> CallToolResult:
     """Call a tool with `tools/call`.
 
-    A result is checked against the tool's `outputSchema` if the tools were listed before. If they were not, and the
-    result has `structuredContent`, they are listed now: once, until the list changes. A schema that cannot be used (of
-    an unknown dialect, referring to the network, too deep) is logged and not applied.
+    A result is checked against the tool's `outputSchema`. For a result with `structuredContent` the tools are listed
+    if they were not before: once, until the list changes. A schema that cannot be used is logged and not applied.
 
     Args:
         arguments: a JSON object; None sends none.
