@@ -50,10 +50,7 @@ class RemoteProtocolError(McpError):
 class HttpStatusError(RemoteProtocolError):
     """The server refused an HTTP request with a status, and without a JSON-RPC error that answers it.
 
-    Args:
-        text: the beginning of the body, as text; may be empty.
-        challenge: the WWW-Authenticate header of a 401 or 403, or None.
-        doing: what was asked for, for the message.
+    Args: text: the beginning of the body; challenge: the WWW-Authenticate header of a 401 or 403, or None.
     """
 
     def __init__(self, status: int, text: str = "", *, challenge: str | None = None, doing: str = "a request") -> None:
@@ -74,7 +71,7 @@ class ErrorResponse(McpError):
 
     @classmethod
     def of(cls, error: Mapping[str, Any]) -> ErrorResponse:
-        """The exception for the `error` of a response or of a task."""
+        """Return the exception for the `error` of a response or of a task."""
         return cls(error.get("code", -32603), error.get("message", ""), error.get("data"))
 
 
@@ -91,17 +88,13 @@ class AuthorizationError(McpError):
 
 
 class TransportClosed(McpError, ConnectionError):
-    """Nothing more will arrive; the text says why (exit code, last lines of stderr).
+    """Nothing more will arrive; the text says why (exit code, last lines of stderr)."""
 
-    Attributes:
-        sent: False if it is certain that the request never went out.
-    """
-
-    sent = True
+    sent = True  # False if it is certain that the request never went out
 
     @classmethod
     def before(cls, reason: object) -> TransportClosed:
-        """The end that had come before there was anything to send."""
+        """Return the end that had come before there was anything to send."""
         closed = cls(str(reason))
         closed.sent = False
         return closed
@@ -204,10 +197,9 @@ class HeaderMismatch(Refusal):
 
 
 class MissingClientCapability(Refusal):
-    """-32021: the client did not declare, in this request, what answering it needs.
+    """-32021: the client did not declare, in this request, a capability that answering it needs.
 
-    Args:
-        needed: a capability such as "sampling.tools", or a whole `ClientCapabilities` object.
+    Args: needed: such as "sampling.tools", or a whole `ClientCapabilities` object.
     """
 
     code = -32021
@@ -223,12 +215,7 @@ class MissingClientCapability(Refusal):
 
 
 class UnsupportedVersion(Refusal):
-    """-32022: the request declares a protocol version that is not served here.
-
-    Args:
-        requested: the version that the request declares.
-        supported: the names of those that are served.
-    """
+    """-32022: the request declares a protocol version that is not served here, and `supported` are."""
 
     code = -32022
 

@@ -4,17 +4,14 @@ Spec:      basic/lifecycle; basic/versioning, server/discover (2026-07-28); the 
 Upholds:   spec_notes/basic/lifecycle.md, spec_notes/basic/versioning.md and spec_notes/basic/patterns/mrtr.md, the
            rows on the client; spec_notes/client/roots.md, spec_notes/client/sampling.md and
            spec_notes/client/elicitation.md, the rows on its limits
-Not here:  what a method does (each page); opening one, by which of several ways, and when another one is opened
-           (client/connecting, client/reconnect); the headers that repeat a request over HTTP
-           (streamable_http/headers)
+Not here:  methods (each page); which way is tried (client/connecting); headers (streamable_http/headers)
 
     open       the request opening(...) until both have a version in common, then agree(...): these two differ by era
     ask        peer.request(...), by Client.request
     take       a notification of the server: checked, noted, and passed to the callback that it belongs to
     answer     a question of the server: by the function that the user gave
 
-A client has one conversation at a time. If it ends, the client may open another one: a new object, so that nothing of
-the old one can be mistaken for something of the new.
+A client has one conversation at a time. If it ends, the client may open another one: a new object.
 """
 
 from __future__ import annotations
@@ -98,9 +95,7 @@ class ClientContext(utilities.HandlerContext):
 
 
 class Answers:
-    """The user's functions that answer a server's questions: called with a question, it returns the answer. Threads:
-    any.
-    """
+    """The user's functions that answer a server's questions."""
 
     def __init__(
         self,
@@ -132,7 +127,7 @@ class Answers:
             self._answers["elicitation/create"] = partial(elicitation.elicitation_create, self.elicitors)
 
     def __call__(self, ctx: ClientContext, incoming: ServedRequest) -> JsonObject:
-        """The result of a question of the server. Raises Refusal, or whatever the user's function raises."""
+        """Return the result of a question of the server. Raises: Refusal, or the user's exception."""
         method = incoming.method
         if method not in self._answers:
             raise MethodNotFound(f"Method not found: {method}", {"method": method})
@@ -148,7 +143,7 @@ CLOSING_TIMEOUT: Final = 1.0
 
 
 class Conversation:
-    """One conversation with a server: what is the same in both eras. `Session` and `Stateless` are the two that exist.
+    """One conversation with a server, `Session` or `Stateless`: the part that both eras share.
 
     Args:
         client: whose conversation it is: its functions answer, its callbacks hear, its limits hold.
@@ -180,26 +175,22 @@ class Conversation:
         """The revision in use with the server."""
         return self.connection.terms.revision
 
-    # -- what differs between the eras
-
     def terms(self, revision: Revision, remote: JsonObject | None = None) -> Negotiated:
-        """The rules in that revision, with a server of those capabilities; None: before it has said what it can do."""
+        """Return the rules with a server of those capabilities; None: before it has said what it can do."""
         raise NotImplementedError
 
     def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
-        """The request that opens the conversation in that revision, whose rules hold from now on, and its params."""
+        """Return the request that opens the conversation in that revision, whose rules hold from now on."""
         raise NotImplementedError
 
     def agree(self, result: JsonObject, deadline: Deadline) -> None:
         """Go on in the revision that the server's answer leads to, or raise if the two have none in common."""
         raise NotImplementedError
 
-    # -- opening and closing
-
     def open(self, deadline: Deadline) -> None:
-        """Find the version that both sides speak, and learn what the server can do.
+        """Find the version that both sides speak, and learn what the server can do; raises as a request does.
 
-        Raises: as a request does. The conversation is then still to be closed.
+        A conversation that fails so is still to be closed.
         """
         if not self._started:
             self.connection.start()
@@ -217,15 +208,13 @@ class Conversation:
         self.agree(result, deadline)
 
     def close(self, deadline: Deadline, reason: str = "the client was closed") -> None:
-        """End the conversation. Idempotent; any thread may call it. Why each thread ends: see `Connection.close`."""
+        """End the conversation, by any thread, any number of times."""
         self.connection.close(deadline, reason)
 
     def lost(self, reason: McpError) -> None:
-        """The server is gone; calls fail from here on, and `close()` is still to be called."""
+        """Note that the server is gone; calls fail from here on, and `close()` is still to be called."""
         if self.on_lost is not None:
             self.on_lost(self, reason)
-
-    # -- what the server says (the peer asks this)
 
     def admit(self, incoming: ServedRequest) -> JsonObject | Answerer:
         """Decide on a request of the server in the order of arrival; a ping is answered at once."""
@@ -234,7 +223,7 @@ class Conversation:
         return dict(answer_ping()) if incoming.method == "ping" else self.answer
 
     def answer(self, incoming: ServedRequest) -> JsonObject:
-        """The answer of the user's function to a question of the server."""
+        """Return the answer of the user's function to a question of the server."""
         terms, method = self.connection.terms, incoming.method
         check, project, *_ = terms.received[method]
         if check is not None:
@@ -243,7 +232,7 @@ class Conversation:
         return project(result) if project is not None else result
 
     def take(self, method: str, params: JsonObject) -> None:
-        """Note a notification of the server in the order of arrival, and pass it to the callback it belongs to."""
+        """Note a notification of the server in the order of arrival, and pass it to its callback."""
         client = self.client
         try:
             if self.lifecycle.state != "open":
@@ -297,7 +286,7 @@ class Session(Conversation):
         return Negotiated("client", revision, METHODS, client_capabilities(capabilities, revision), remote)
 
     def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
-        """The request that opens a session: `initialize`, proposing a revision."""
+        """Return the request that opens a session: `initialize`, proposing a revision."""
         self.connection.terms = self.terms(asked)
         return "initialize", initialize_params(self.client.introduction, asked)
 
@@ -334,11 +323,7 @@ class Session(Conversation):
 
 
 class Stateless(Conversation):
-    """The conversation in the stateless era: every request stands alone.
-
-    Nothing is agreed on: each request says in its `_meta` which version it is written in and what its client can do.
-    What the opening learned (`server/discover`) says only what is worth sending.
-    """
+    """The conversation in the stateless era: every request stands alone, and nothing is agreed on."""
 
     def __init__(
         self,
@@ -374,7 +359,7 @@ class Stateless(Conversation):
         return Negotiated("client", revision, rows, local, remote or {}, said, kinds)
 
     def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
-        """`server/discover`."""
+        """Return the request `server/discover`."""
         self.connection.terms = self.terms(asked)
         # SHOULD: begin with `server/discover`, in the newest version
         # (2026-07-28/basic/transports/stdio#backward-compatibility)
@@ -399,7 +384,7 @@ class Stateless(Conversation):
         super().close(deadline, reason)
 
     def usable(self, listed: JsonObject) -> JsonObject:
-        """The result of `tools/list` as the caller gets it: over HTTP with the tools whose calls can be sent."""
+        """Return the result of `tools/list`: over HTTP with the tools whose calls can be sent."""
         return listed if self._headers is None else self._headers.usable(listed)
 
 
@@ -423,11 +408,7 @@ def answers_to(self: Client, result: JsonObject) -> JsonObject:
 def next_round(
     session: Stateless, asked: JsonObject | None, result: JsonObject, cancel: Cancel | None, deadline: Deadline
 ) -> JsonObject:
-    """The params of the next round of a request: those that were `asked`, with the answers that the result asks for.
-
-    Args:
-        cancel: of the call; gives up the questions too.
-    """
+    """Return the params of the next round: those that were `asked`, with the answers; `cancel` gives these up too."""
     began = time.monotonic()
     responses = _answers(session, result, cancel)
     # A user who thinks must not use up the time of the call. A question is a sign of life, as progress is.
@@ -453,5 +434,5 @@ def _answers(session: Stateless, result: JsonObject, cancel: Cancel | None = Non
 
 
 def _nowhere(message: Any, deadline: Deadline) -> None:
-    """Refuse what a client's function sends while it answers a question: this era has no way for it."""
+    """Refuse to send while a client's function answers a question: this era has no way for it."""
     raise LocalProtocolError("in this revision nothing can be sent while you answer a question of the server")

@@ -1,13 +1,9 @@
 """Conversation: with whom a handler of a server speaks; `Session` and `StatelessAnswerer`, in either era.
 
-Over a channel that may carry both eras, such as stdio, a session hands on a request that stands alone.
-
-Spec:      basic/lifecycle; server/index; basic/versioning, basic/index#statelessness, basic/index#_meta,
-           basic/patterns/index (2026-07-28)
+Spec:      basic/lifecycle; server/index; basic/versioning, basic/index#statelessness, basic/patterns/index (2026-07-28)
 Upholds:   spec_notes/basic/lifecycle.md, spec_notes/basic/versioning.md, spec_notes/basic/patterns/index.md, the rows
            on the server; the rows on rate limits of each page
-Not here:  what a method does (each page's module); registries and several clients (server/server); headers and
-           statuses (streamable_http/server)
+Not here:  methods (each page); registries (server/server); headers and statuses (streamable_http/server)
 """
 
 from __future__ import annotations
@@ -75,10 +71,9 @@ log = logging.getLogger(__name__)
 
 
 class Context(utilities.HandlerContext):
-    """The request that a handler serves, and what the handler may do for it.
+    """The request that a handler serves, for a parameter annotated with this class.
 
-    A handler gets one by having a parameter annotated with this class. Everything here belongs to that request: what
-    is sent through it travels with its reply, and after the answer nothing more is sent.
+    What is sent through it travels with the reply of that request, and after the answer nothing more is sent.
 
     Attributes:
         revision: the revision in use with this client.
@@ -134,28 +129,21 @@ class Context(utilities.HandlerContext):
             # SHOULD: say when to come back (basic/transports#sending-messages-to-the-server)
             self.incoming.reply.release(retry)
 
-    # -- who asks
-
     @property
     def principal(self) -> Any:
-        """Return who sent this request: the `Principal` of its token, or what `authenticate` returned; None over stdio.
-
-        Spec: basic/authorization#token-handling
-        """
+        """Return the sender: the `Principal` of its token, or what `authenticate` returned; None over stdio."""
         return self.incoming.reply.principal
 
     @property
     def owner(self) -> str | None:
-        """Return who owns what this request leaves behind, such as a task; see `ServedRequest.owner`."""
+        """Return the owner of what this request leaves behind, such as a task; see `ServedRequest.owner`."""
         return self.incoming.owner
 
     def require_scopes(self, *scopes: str) -> None:
-        """Refuse to go on unless the token of this request grants these scopes, for what depends on arguments.
+        """Refuse to go on unless the token of this request grants these scopes; over stdio nothing happens.
 
-        Before anything was sent the refusal is the 403 with which a client asks for a wider token; afterwards, and in
-        a batch, it is a JSON-RPC error with the scopes in `data`. Over stdio, which has no tokens, nothing happens.
-
-        Raises: a Refusal that goes out as said. LocalProtocolError: served over HTTP without `authorization=`.
+        Raises: a Refusal: the 403 with which a client asks for a wider token or, once anything was sent and in a batch,
+            a JSON-RPC error with the scopes in `data`. LocalProtocolError: served over HTTP without `authorization=`.
         Spec: basic/authorization#runtime-insufficient-scope-errors
         """
         incoming = self.incoming
@@ -163,7 +151,7 @@ class Context(utilities.HandlerContext):
 
     @property
     def client_info(self) -> JsonObject:
-        """Return what the client said of itself: an `Implementation`."""
+        """Return the client's `Implementation`."""
         return self.conversation.client_info
 
     @property
@@ -173,7 +161,7 @@ class Context(utilities.HandlerContext):
 
     @property
     def peer_capabilities(self) -> JsonObject:
-        """Return what the client declared, as the revision knows it; in the stateless era, in this request."""
+        """Return the client's capabilities, as the revision knows them; in the stateless era, those of this request."""
         return self.conversation.client_capabilities
 
     def require(self, capability: str) -> None:
@@ -188,16 +176,13 @@ class Context(utilities.HandlerContext):
 
     @property
     def lifespan(self) -> Any:
-        """Return what the function of `@server.lifespan` has yielded; None without such a function."""
+        """Return the value that the function of `@server.lifespan` has yielded; None without such a function."""
         return None if (span := self.server.span) is None else span.value
 
     @property
     def session_key(self) -> str | None:
-        """Return a key for state that belongs to this client: the user whom `authenticate` named; without one the
-        session, or the pipe. None over HTTP in the stateless era without `authenticate`: nothing tells clients apart.
-
-        A session says nothing of who uses it: whoever has its id has its state. What belongs to a user needs
-        `authenticate`. Spec: client/elicitation#statefulness
+        """Return a key for state of this client: the user whom `authenticate` named, else the session or the pipe. None
+        over HTTP in the stateless era without `authenticate`. Anyone with a session's id has its state.
         """
         # A user's state MUST NOT hang on the id of a session alone (2025-11-25/client/elicitation#statefulness)
         owner = self.incoming.owner
@@ -208,16 +193,11 @@ class Context(utilities.HandlerContext):
         """Return the id of this request, as the client chose it."""
         return self.incoming.id
 
-    # -- messages of any kind
-
     def request(self, method: str, params: JsonObject | None = None, options: Options | None = None) -> JsonObject:
         """Send a request to the client and wait for its result: 300 seconds unless the options say otherwise.
 
-        Args:
-            method, params: as on the wire; a method of the protocol is checked, another one passes as it is.
-
-        In the stateless era nothing waits: the handler's run ends here, and it runs again from its beginning once the
-        client has answered; this call then returns the answer. So do nothing before it that must not be done twice.
+        A method of the protocol is checked, another one passes as it is. In the stateless era the handler's run ends
+        here, and it runs again from its beginning once the client has answered: do nothing twice before it.
 
         Raises: as a client's calls do; RequestCancelled when this handler's own request is given up.
         """
@@ -233,7 +213,6 @@ class Context(utilities.HandlerContext):
 FAREWELL_TIMEOUT = 0.5
 """Seconds in which a client that listens is told that the server closes."""
 
-
 Handler = Callable[[Any, Any], Any]
 """A page's answering half: called with the context and the params, it makes the result."""
 
@@ -244,9 +223,7 @@ _REPLACED_CODES: Final = {
         -32002: InvalidParams.code,
     },
 }
-"""What a handler may raise, and nobody may send in that era: codes that mean something in the other era alone, or that
-the specification keeps for itself."""
-
+"""Codes that a handler may raise and nobody may send: they are of the other era, or reserved."""
 
 MAX_ANNOUNCEMENTS: Final = 1_000
 """Announcements that wait for one client. From there on log messages are dropped, and updates told by the URI above."""
@@ -269,7 +246,7 @@ class Conversation:
     task: TaskRun | None = None  # which the call may become, or has become
 
     def serve(self, incoming: ServedRequest) -> JsonObject:
-        """Return the result of a request in its revision. Raises: Refusal, or whatever else the handler raises."""
+        """Return the result of a request, as its revision has it. Raises: Refusal, or the handler's exception."""
         # 1. What the revision, the capabilities and the rates let through.
         method, terms, revision = incoming.method, self.terms, self.terms.revision
         check, project, *_ = terms.received[method]
@@ -304,7 +281,7 @@ class Conversation:
         return project(result)
 
     def may_notify(self, method: str) -> bool:
-        """Return True if one more notification may be sent now; those above the rate limit are dropped."""
+        """Return whether one more notification may be sent now; those above the rate limit are dropped."""
         # SHOULD: rate limit log messages (server/utilities/logging#implementation-considerations)
         # SHOULD: rate limit progress, to prevent flooding (basic/utilities/progress#implementation-notes)
         dropped = self.server.limits.take(self.source, method) > 0
@@ -365,10 +342,7 @@ class Session(Conversation):
         self._keep_alive = None if interval is None else KeepAlive(self.connection, interval)
 
     def announce(self, method: str, params: JsonObject | None = None) -> None:
-        """Queue a notification that belongs to no request; another thread writes it. Never blocks.
-
-        One that still waits, with the same method and `uri`, takes up the news; log messages are told one by one.
-        """
+        """Queue a notification that belongs to no request, without blocking; one that says the same replaces it."""
         uri = (params or {}).get("uri")
         if len(self.announcements.waiting) >= MAX_ANNOUNCEMENTS:
             if method == "notifications/message":
@@ -397,8 +371,6 @@ class Session(Conversation):
         self.lifecycle.state = "open"
         self.terms = self.connection.terms = Negotiated("server", revision, METHODS, self.terms.local, {})
         self.terms.undeclared = f"no client of {revision} can declare without sessions (sessions=False)"
-
-    # -- what the client says (the peer asks this)
 
     def admit(self, incoming: ServedRequest) -> JsonObject | Answerer:
         """Decide on a request in the order of arrival: `initialize` and `ping` are answered at once."""
@@ -440,10 +412,8 @@ class Session(Conversation):
             self.connection.run(partial(self.server.on_roots_changed, ctx))
 
     def lost(self, reason: McpError) -> None:
-        """Note that the client is gone; what its handlers still do ends with `close()`, which is still to be called."""
+        """Note that the client is gone; its handlers end with `close()`."""
         self._ended.set()
-
-    # -- requests that stand alone, over the same channel
 
     def _serve_alone(self, incoming: ServedRequest) -> JsonObject | None:
         """Answer a request of the stateless era; None for a subscription, whose answer comes at its end."""
@@ -455,8 +425,6 @@ class Session(Conversation):
             self._listening = self._listening or ChannelSubscriptions(self.connection, self.server.info)
         self._listening.carry(answer)
         return None
-
-    # -- what a handler asks and says (server/session)
 
     def run(self, handler: Handler, incoming: ServedRequest) -> JsonObject:
         """Return the result of a handler. What it asks by a result is put to the client, and then it runs again."""
@@ -486,19 +454,12 @@ class Session(Conversation):
         if self.may_notify(method):
             self.connection.notify(method, params, of)
 
-    # -- ending
-
     def wait(self, timeout: float | None = None) -> bool:
-        """Block until the client is gone, at most `timeout` seconds. Returns True if it is."""
+        """Block until the client is gone, at most `timeout` seconds; return whether it is."""
         return self._ended.wait(timeout)
 
     def close(self, timeout: float = 5, drain: float = 0) -> list[str]:
-        """End the conversation within `timeout` seconds, as `Connection.close` does. `mcp-ping` waits on an event that
-        is set here.
-
-        Args:
-            drain: of these, the seconds in which handlers may still finish and answer.
-        """
+        """End the conversation within `timeout` seconds, of which handlers may still answer for `drain`."""
         deadline = Deadline(timeout)
         if self._keep_alive is not None:
             self._keep_alive.stop()
@@ -516,16 +477,7 @@ class Session(Conversation):
 
 
 class StatelessAnswerer:
-    """A server's answers to requests that stand alone; one for all of its clients.
-
-    Nothing here belongs to a connection. What a request needs to know of its client stands in its `_meta`; what it may
-    need to ask is asked in its result, and comes back with another request.
-
-    Args:
-        revisions: those of the server that are of this era, oldest first.
-
-    Threads: any.
-    """
+    """A server's answers to requests that stand alone; one for all of its clients, used by any thread."""
 
     def __init__(self, server: Server, revisions: Sequence[Revision]) -> None:
         self.server, self.revisions = server, {revision.name: revision for revision in revisions}
@@ -539,15 +491,15 @@ class StatelessAnswerer:
         mirrored: MirroredHeaders | None = None,
         source: Hashable = None,
     ) -> JsonObject | Subscription:
-        """Return the result of a request, whole; for `subscriptions/listen` what its transport has to carry.
+        """Return the whole result of a request; for `subscriptions/listen` the stream that its transport has to carry.
 
         Args:
-            principal: who asks, if that is known: what is sealed for one is of no use to another.
-            mirrored: what the headers say of the request, to be compared with it.
-            source: where it came from, such as one channel: whose rate counts while the principal is not known.
+            principal: the asking user, if known: a state sealed for one is of no use to another.
+            mirrored: the headers that repeat the request, to be compared with it.
+            source: its channel, say, whose rate counts while the principal is not known.
 
-        Raises: Refusal, for the first of these that is wrong: a key that `_meta` must have, a header, the version, the
-            method, its parameters, a capability that the handler needs.
+        Raises: Refusal, for the first that is wrong: a key of `_meta`, a header, the version, the method, its
+            parameters, a capability that the handler needs.
         """
         method, params = incoming.method, incoming.params
         spoken = [revision.name for revision in reversed(self.server.revisions)]

@@ -25,12 +25,8 @@ RequestId = str | int
 Kind = Literal["request", "notification", "response"]
 
 
-# -- text <-> JSON ------------------------------------------------------------------------------------------------
-
-
 def decode(data: bytes | str) -> Any:
-    """The JSON value of one message's text; ParseError also for `NaN`, an infinity, an integer of thousands of digits,
-    more than `json_text.MAX_VALUES` values, or too deep a nesting."""
+    """Read one message's text; ParseError also for `NaN`, huge integers, too many values, or too deep a nesting."""
     try:
         # MUST: messages are UTF-8 (basic/transports#; basic/transports/index#messages)
         text = data if isinstance(data, str) else str(data, "utf-8")
@@ -44,10 +40,7 @@ def decode(data: bytes | str) -> Any:
 
 
 def encode(message: JsonObject | list[JsonObject]) -> bytes:
-    """The UTF-8 text of one message, without any line break in it; LocalProtocolError if it is not JSON.
-
-    (A number as a key becomes a string, as the standard library has it.)
-    """
+    """Write one message as UTF-8, without any line break in it; LocalProtocolError if it is not JSON."""
     try:
         # MUST: messages are UTF-8 (basic/transports#; basic/transports/index#messages)
         return json_text.encode(message).encode("utf-8")
@@ -56,9 +49,6 @@ def encode(message: JsonObject | list[JsonObject]) -> bytes:
         return json_text.encode_ascii(message).encode("ascii")
     except (TypeError, ValueError, RecursionError) as problem:
         raise LocalProtocolError(f"this cannot be sent as JSON: {problem}") from None
-
-
-# -- building -----------------------------------------------------------------------------------------------------
 
 
 def request(request_id: RequestId, method: str, params: JsonObject | None) -> JsonObject:
@@ -82,11 +72,8 @@ def response(request_id: RequestId, result: JsonObject) -> JsonObject:
 
 
 def error(request_id: RequestId | None, refusal: Refusal, *, id_optional: bool = False) -> JsonObject:
-    """The answer that refuses a request.
-
-    Args:
-        request_id: None where the id could not be read: `id` is then null, as JSON-RPC 2.0 says, or left out where
-            the schema makes it optional (`Revision.error_id_optional`).
+    """The answer that refuses a request. Without a readable id `id` is null, as JSON-RPC 2.0 says, or left out where
+    the schema makes it optional (`Revision.error_id_optional`).
     """
     # MUST: an error response has an `error` with a `code` and a `message` (basic/index#error-responses;
     # basic/messages#responses)
@@ -96,9 +83,6 @@ def error(request_id: RequestId | None, refusal: Refusal, *, id_optional: bool =
     if request_id is None and id_optional:
         return {"jsonrpc": "2.0", "error": body}
     return {"jsonrpc": "2.0", "id": request_id, "error": body}
-
-
-# -- reading ------------------------------------------------------------------------------------------------------
 
 
 def is_id(value: Any) -> TypeGuard[RequestId]:
@@ -118,7 +102,7 @@ def readable_id(message: Any) -> RequestId | None:
 
 
 def asks(message: Any) -> bool:
-    """Return whether what arrived says of itself that it is a request, however malformed."""
+    """Return whether a value says of itself that it is a request, however malformed."""
     return isinstance(message, dict) and message.get("jsonrpc") == "2.0" and "method" in message and "id" in message
 
 

@@ -43,7 +43,7 @@ class Method(NamedTuple):
         return "notification" if self.result is None else "request"
 
     def sent_by(self, revision: Revision) -> Literal["client", "server", "both"]:
-        """Return who may send it in that revision."""
+        """Return the side that may send it in that revision."""
         alone = self.servers_alone is not None and revision.order >= find_revision(self.servers_alone).order
         return "server" if alone else self.sender
 
@@ -53,7 +53,7 @@ class Method(NamedTuple):
         return find_revision(self.since).order <= revision.order <= last.order
 
     def capability(self, revision: Revision) -> str | None:
-        """The capability it needs in that revision, such as "server.tools", or None."""
+        """Return the capability it needs in that revision, such as "server.tools", or None."""
         if self.needs_since is not None and revision.order < find_revision(self.needs_since).order:
             return None
         return self.needs
@@ -97,11 +97,7 @@ _KNOWN_OPTIONS: Final = frozenset(Options.__annotations__)
 
 
 def check_options(options: Options, method: str) -> None:
-    """Raise TypeError for an option that no call has, and ValueError for a time limit that can never be kept.
-
-    Args:
-        method: what is asked, such as "tools/call"; named in the error.
-    """
+    """Raise TypeError for an option that no call has, and ValueError for a time limit that can never be kept."""
     if unknown := options.keys() - _KNOWN_OPTIONS:
         names = ", ".join(sorted(unknown))
         hint = "; the arguments of a tool are one dict, the second argument" if method == "tools/call" else ""
@@ -111,10 +107,7 @@ def check_options(options: Options, method: str) -> None:
 
 
 class Caller(Protocol):
-    """The caller for which a page's asking half is written: a `Client`, or the `Context` of a handler in a server.
-
-    It knows the revision in use and what the peer declared; `request` is that of the `Client`, or of the `Context`.
-    """
+    """The caller for which a page's asking half is written: a `Client`, or the `Context` of a handler in a server."""
 
     @property
     def revision(self) -> Revision: ...

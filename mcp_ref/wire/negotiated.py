@@ -2,8 +2,7 @@
 
 Spec:      basic/lifecycle#capability-negotiation, basic/lifecycle#operation
 Upholds:   spec_notes/basic/lifecycle.md, the rows on "only what was negotiated"
-Not here:  how agreement is reached (basic/lifecycle); what answers a request (server/session,
-           client/client)
+Not here:  how agreement is reached (basic/lifecycle); answering a request (server/session, client/session)
 
 A revision and two sets of capabilities decide which messages may pass, and in which shape. `Negotiated` compiles that
 decision the first time a method is used, and afterwards it is one look-up:
@@ -83,9 +82,8 @@ def declares(capabilities: JsonObject, path: str) -> bool:
 
 
 def undeclared(revision: Revision, capability: str, problem: str) -> Exception:
-    """Return the exception to raise if a handler asks for something that its client did not declare, such as
-    "elicitation.url": in the
-    stateless era the refusal that says what to declare, for the client decides again with each request."""
+    """Return the exception for a question that the client did not declare: in the stateless era, the refusal that says
+    what to declare, for the client decides again with each request."""
     # A server MUST NOT ask for anything that the request's client did not declare (2026-07-28/basic/index#_meta)
     return LocalProtocolError(problem) if revision.servers_send_requests else MissingClientCapability(capability)
 
@@ -132,11 +130,7 @@ class Negotiated:
         self.received = _Rules(self.receiving)
 
     def sending(self, kind: Literal["request", "notification"], name: str, *, undeclared: bool = False) -> MessageRule:
-        """The rule for a message that this side sends; LocalProtocolError if it must not.
-
-        Args:
-            undeclared: let it pass although its capability was not declared.
-        """
+        """Return the rule for a message that this side sends; LocalProtocolError if it must not (`undeclared`: may)."""
         revision, row = self.revision, self._rows.get(name)
         if row is None:
             # No revision has the name: extensions and experiments pass as they are.
@@ -163,7 +157,7 @@ class Negotiated:
         )
 
     def receiving(self, name: str) -> MessageRule:
-        """The rule for a message that this side receives; MethodNotFound if the peer must not send it."""
+        """Return the rule for a message that this side receives; MethodNotFound if the peer must not send it."""
         revision, row = self.revision, self._rows.get(name)
         if row is None or not row.exists_in(revision) or row.sent_by(revision) == self.role:
             raise MethodNotFound(f"Method not found: {name}", {"method": name})
@@ -180,7 +174,7 @@ class Negotiated:
         )
 
     def _undeclared(self, row: Method, receiver: JsonObject) -> str | None:
-        """The capability that the method needs and its side did not declare; `receiver`: those of who receives it."""
+        """Return the capability that the method needs and its side did not declare; `receiver`: the receiver's."""
         if row.extension is not None and self.role == "client" and row.extension not in receiver.get("extensions", ()):
             return f"extensions.{row.extension}"
         if (needed := row.capability(self.revision)) is None:

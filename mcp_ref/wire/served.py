@@ -27,23 +27,19 @@ WRITE_TIMEOUT = 60.0
 
 
 class Reply:
-    """Where what belongs to a request goes, and what is known of whoever asked. As it stands it is a channel that one
-    client has for itself, such as a pipe; a batch and a POST have replies of their own.
-
-    Attributes:
-        principal: who asks, as the authentication said; None without one.
-        private: whether one client alone can ask here.
+    """The way of the messages that belong to a request. As it stands it is a channel that one client has for itself,
+    such as a pipe; a batch and a POST have replies of their own.
     """
 
     send: Callable[[Any, Deadline], None]  # as of `Transport`
-    principal: Any = None
-    private = True
+    principal: Any = None  # the sender, as the authentication said
+    private = True  # whether one client alone can ask here
 
     def __init__(self, send: Callable[[Any, Deadline], None]) -> None:
         self.send = send
 
     def skip(self) -> None:
-        """No answer will come."""
+        """Note that no answer will come."""
 
     def release(self, retry: int) -> None:
         """Close the connection before the answer, which the client fetches after `retry` milliseconds."""
@@ -72,19 +68,8 @@ class ServedRequest(Cancel):
     Threads: any.
     """
 
-    __slots__ = (
-        "_began",
-        "_ended",
-        "_gone",
-        "_writing",
-        "id",
-        "inputs",
-        "method",
-        "params",
-        "reply",
-        "state",
-        "weight",
-    )
+    __slots__ = ("_began", "_ended", "_gone", "_writing", "id", "inputs", "method", "params", "reply", "state",
+                 "weight")  # fmt: skip
 
     def __init__(
         self,
@@ -104,19 +89,14 @@ class ServedRequest(Cancel):
         self._writing = threading.Lock()  # guards _ended, and is held for the write that belongs to it
         self._ended, self._began = False, time.monotonic()
 
-    # -- who asks
-
     @property
     def owner(self) -> str | None:
-        """Return who owns this request, as far as that can be told: the principal; "" over a channel that one client
-        has for itself, such as a pipe; None over HTTP if nobody was asked who they are."""
+        """Return the principal; "" over a channel that one client has for itself; None for an unknown one over HTTP."""
         if self.reply.principal is None:
             return "" if self.reply.private else None
         return str(self.reply.principal)
 
-    # -- giving it up: sets the flag, and ends the handler's waits for the peer
-
-    cancel = Cancel.__call__
+    cancel = Cancel.__call__  # sets the flag, and ends the handler's waits for the peer
 
     @property
     def cancelled(self) -> bool:
@@ -127,8 +107,6 @@ class ServedRequest(Cancel):
         if not self._cancelled and self._gone is not None and not self._ended and self._gone():
             self.cancel("the client has hung up")
         return self._cancelled
-
-    # -- what is sent for it
 
     def notify(self, message: JsonObject, deadline: Deadline | None = None) -> bool:
         """Send a notification that belongs to this request; False, unsent, once it is answered or given up."""
@@ -148,9 +126,9 @@ class ServedRequest(Cancel):
             return True
 
     def exchange(self, message: JsonObject, pending: Pending, deadline: Deadline) -> None:
-        """Send a question of this request's handler to where its other messages go, and wait for the answer.
+        """Send a question of the handler the way of the request's other messages, and wait for the answer.
 
-        Raises: LocalProtocolError: the request is answered, so that nothing of it can be sent any more.
+        Raises: LocalProtocolError: the request is answered.
         """
         with holding(self._writing, deadline, "waiting for another message of the request to be written"):
             if self._ended:
@@ -162,7 +140,7 @@ class ServedRequest(Cancel):
         pending.take(deadline)
 
     def finish(self, answer: JsonObject, deadline: Deadline) -> None:
-        """Send the answer, once. If the peer is gone, that is not an error here: nobody is left to tell."""
+        """Send the answer, once. If the peer is gone, nobody is left to tell."""
         with self._writing:
             if self._ended:
                 return
@@ -186,7 +164,7 @@ class ServedRequest(Cancel):
             log.info("%s", outcome(answer, self.method, named, self.reply.principal, time.monotonic() - self._began))
 
     def drop(self) -> None:
-        """Tell whoever waits for the answer, such as a batch or a POST, that none will come."""
+        """Tell a batch or a POST that waits for the answer that none will come."""
         try:
             self.reply.skip()
         except McpError as problem:

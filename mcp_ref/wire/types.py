@@ -94,9 +94,6 @@ Meta = Annotated[JsonObject, Since("2025-06-18")]
 ResultType = Annotated[str, Since("2026-07-28"), RequiredIn("2026-07-28", checked=False)]
 
 
-# -- who one is -----------------------------------------------------------------------------------------------------
-
-
 class Icon(TypedDict):
     """A picture for a thing with a name (basic/index#icons). `sizes` are strings such as "48x48" or "any"."""
 
@@ -119,8 +116,6 @@ class Implementation(TypedDict):
     websiteUrl: NotRequired[Annotated[str, Format("uri"), Since("2025-11-25")]]
     icons: NotRequired[Icons]
 
-
-# -- `_meta`, and what every message may hold -------------------------------------------------------------------------
 
 RequestMetaObject = TypedDict(
     "RequestMetaObject",
@@ -157,10 +152,7 @@ class RequestParams(TypedDict):
 
 
 class InputResponseRequestParams(RequestParams):
-    """The parameters of a request that may be answered by questions, and is then sent again with the answers.
-
-    What an answer must hold follows from its question: basic/patterns/mrtr checks it.
-    """
+    """The parameters of a request that may be answered by questions, and is then sent again with the answers."""
 
     inputResponses: NotRequired[Annotated[dict[str, JsonObject], Since("2026-07-28")]]
     requestState: NotRequired[Annotated[str, Since("2026-07-28")]]
@@ -173,9 +165,7 @@ class NotificationParams(TypedDict):
 
 
 class Result(TypedDict):
-    """The members that any result may have. `resultType` belongs to the stateless era, and is sent in no earlier
-    revision.
-    """
+    """The members that any result may have; `resultType` belongs to the stateless era."""
 
     _meta: NotRequired[ResultMetaObject]
     resultType: NotRequired[ResultType]
@@ -186,5 +176,5 @@ class EmptyResult(Result):
 
 
 def is_input_required(result: Any) -> bool:
-    """True if the result asks for input instead of completing the request (basic/patterns/mrtr)."""
+    """Return whether the result asks for input instead of completing the request (basic/patterns/mrtr)."""
     return isinstance(result, dict) and result.get("resultType") == "input_required"

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+import mcp_ref
 from mcp_ref.errors import InvalidParams, InvalidRequest, LocalProtocolError, ParseError, Refusal, RemoteProtocolError
 from mcp_ref.pages.basic.meta import check_meta_key
 from mcp_ref.wire import messages
 
-PACKAGE = Path(__file__).parents[2] / "mcp_ref"
+PACKAGE = Path(mcp_ref.__file__).parent
 
 # -- text <-> JSON ------------------------------------------------------------------------------------------------
 

@@ -62,11 +62,8 @@ def weigh(value: object) -> int:
 
 
 def weigh_up_to(most: int, value: object) -> int:
-    """The weight of a value; of one that is heavier than `most`, or nested too deeply, `most + 1`."""
-    try:
-        return min(weigh(value), most + 1)
-    except RecursionError:
-        return most + 1
+    """Return the weight of a value; of one that is heavier than `most`, or nested too deeply, `most + 1`."""
+    return min(weigh(value), most + 1)
 
 
 def _without_strings(text: str) -> tuple[str, int]:

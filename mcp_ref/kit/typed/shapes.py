@@ -367,12 +367,13 @@ def _shape_of_arm(peeled: Peeled, revision: Revision, judged: bool) -> Shape:
     if origin is dict:
         return Map(shape_of(args[1], revision, judged))
     if typing.is_typeddict(bare):
-        return _shape_of_typed_dict(bare, revision, judged)
+        return object_of(bare, revision, judged)
     raise TypeError(f"{bare!r} is not a type of the wire")
 
 
 @functools.cache
-def _shape_of_typed_dict(wire_type: Any, revision: Revision, judged: bool) -> Object:
+def object_of(wire_type: Any, revision: Revision, judged: bool = False) -> Object:
+    """The shape of a TypedDict in a revision; made once."""
     shape = Object(published_name(wire_type, revision))
     for key, hint in typing.get_type_hints(wire_type, include_extras=True).items():
         peeled = peel(hint)

@@ -126,8 +126,8 @@ def _word_for(method: str, is_request: bool) -> str:
 class Lifecycle:
     """The state of one side of a session.
 
-    Threads: `receive` by the transport's reader; the others by any. Only one thread at a time takes a step that changes
-    the state. A step that does not change it does not write it, either: it could undo the step of another thread.
+    Threads: any, of which only one at a time changes the state. A step that changes nothing writes nothing, either: it
+    could undo the step of another thread.
     """
 
     def __init__(self, role: Role) -> None:
@@ -159,7 +159,7 @@ class Lifecycle:
 
 
 def negotiate(requested: str, supported: Sequence[Revision]) -> Revision:
-    """The revision that a server answers with. `supported`: at least one of the session era, from oldest to newest."""
+    """Return the revision that a server answers with; `supported`: at least one, from oldest to newest."""
     # MUST: the server responds with the same `protocolVersion` if it supports it (basic/lifecycle#version-negotiation)
     # MUST: a server without the `protocolVersion` asked for responds with another, which SHOULD be the latest that it
     # supports (basic/lifecycle#version-negotiation)
@@ -171,7 +171,7 @@ MAX_INTRODUCTION: Final = 64 * 1024
 
 
 def initialize_params(introduction: Introduction, asked: Revision) -> JsonObject:
-    """The params of `initialize`, in the shape that they have in the revision that is asked for."""
+    """Return the params of `initialize`, in the shape that they have in the revision that is asked for."""
     # MUST: the client sends a `protocolVersion` that it supports, which SHOULD be its latest
     # (basic/lifecycle#version-negotiation)
     # MUST: the client opens with `initialize`: its version, its capabilities, its name (basic/lifecycle#initialization)
@@ -183,7 +183,7 @@ def initialize_params(introduction: Introduction, asked: Revision) -> JsonObject
 
 
 def initialize_result(introduction: Introduction, agreed: Revision) -> JsonObject:
-    """The result of `initialize`, in the shape that it has in the revision agreed on."""
+    """Return the result of `initialize`, in the shape that it has in the revision agreed on."""
     # MUST: the server answers `initialize` with its capabilities, its name and version (basic/lifecycle#initialization)
     result: JsonObject = {
         "protocolVersion": agreed.name,
@@ -197,7 +197,7 @@ def initialize_result(introduction: Introduction, agreed: Revision) -> JsonObjec
 
 
 def accept_answer(result: JsonObject, supported: Iterable[Revision]) -> Revision:
-    """The revision in the server's answer, which is the one agreed on; RemoteProtocolError if we do not speak it."""
+    """Return the revision in the server's answer; RemoteProtocolError if we do not speak it."""
     for revision in supported:
         if revision.name == result["protocolVersion"]:
             return revision
@@ -208,7 +208,7 @@ def accept_answer(result: JsonObject, supported: Iterable[Revision]) -> Revision
 
 
 def offered_instead(data: Any, supported: Iterable[Revision]) -> Revision | None:
-    """The newest revision that both sides speak, from `data.supported` of an error; None if the error names none.
+    """Return the newest revision of both sides, from `data.supported` of an error; None if the error names none.
 
     The page says that a server answers with another version; its example shows an error. Servers of both kinds exist.
     """

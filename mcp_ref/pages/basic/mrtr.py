@@ -25,7 +25,6 @@ Not here:  running the handler (server/session; in the session era also for resu
 from __future__ import annotations
 
 import base64
-import functools
 import json
 import logging
 import math
@@ -33,19 +32,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Final,
-    Literal,
-    NamedTuple,
-    NotRequired,
-    Self,
-    TypedDict,
-    TypeVar,
-    Unpack,
-    cast,
-)
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NotRequired, Self, TypedDict, TypeVar, Unpack, cast
 
 from mcp_ref.errors import (
     InputRefused,
@@ -348,7 +335,7 @@ def state_keys(self: Server) -> StateKeys:
 
 
 def input_request(method: Any, params: JsonObject | None, revision: Revision) -> JsonObject:
-    """A question as it goes out: shaped for the revision, and checked.
+    """Shape a question for the revision, and check it.
 
     Raises: LocalProtocolError: a method that cannot be asked, or params that do not fit it or are not JSON.
     Spec: basic/patterns/mrtr#inputrequests
@@ -359,19 +346,14 @@ def input_request(method: Any, params: JsonObject | None, revision: Revision) ->
         raise LocalProtocolError(f"in {revision} a client can be asked {', '.join(KINDS)}; not {method!r}")
     # A copy, as it will look on the wire: what the handler still does to its arguments is not what was asked.
     params = _copy(params or {})
-    project, check = _shaping(method, revision)
+    wanted = KINDS[method].params
+    project, check = projector(wanted, revision), checker(wanted, revision)
     try:
         params = project(params) if project and isinstance(params, dict) else params
         check(params, "params")
     except SchemaMismatch as mismatch:
         raise LocalProtocolError(f"{method} cannot be asked like this in {revision}: {mismatch}") from None
     return {"method": method, "params": params}
-
-
-@functools.cache
-def _shaping(method: str, revision: Revision) -> tuple[Any, Any]:
-    """The projection of what a question of that method asks, and the check of it."""
-    return projector(KINDS[method].params, revision), checker(KINDS[method].params, revision)
 
 
 def missing_capability(request: JsonObject, capabilities: JsonObject, revision: Revision) -> str | None:

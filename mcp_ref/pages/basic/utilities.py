@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def answer_ping() -> EmptyResult:
-    """The answer to a ping: promptly, and empty. It waits for no handler, whatever else this side is doing."""
+    """Answer a ping, without waiting for any handler."""
     # MUST: respond promptly to a ping, with an empty response (basic/utilities/ping#behavior-requirements)
     return {}
 
@@ -52,7 +52,7 @@ class CancelledNotificationParams(NotificationParams):
 
 
 def cancelled_params(request_id: str | int, reason: str | None) -> JsonObject:
-    """The params that give up a request; `reason` is for a person and may be left out."""
+    """Return the params that give up a request; `reason` is for a person and may be left out."""
     return {"requestId": request_id} if reason is None else {"requestId": request_id, "reason": reason}
 
 
@@ -69,7 +69,7 @@ class ProgressNotificationParams(NotificationParams):
 
 
 def token_of(params: JsonObject | None) -> ProgressToken | None:
-    """The progress token that a request carries, or None; `0` and `""` are tokens, a boolean is not."""
+    """Return the progress token that a request carries, or None; `0` and `""` are tokens, a boolean is not."""
     meta = params.get("_meta") if params else None
     token = meta.get("progressToken") if isinstance(meta, dict) else None
     # MUST: a `progressToken` is a string or an integer (basic/utilities/progress#progress-flow)
@@ -80,10 +80,7 @@ def token_of(params: JsonObject | None) -> ProgressToken | None:
 
 
 class HandlerContext:
-    """The request that a user's function answers: how far it has come, and whether it was given up.
-
-    A server's handler gets a `Context`, a function that answers for a client a `ClientContext`.
-    """
+    """The request that a user's function answers: a `Context` in a server, a `ClientContext` in a client."""
 
     __slots__ = ("incoming", "last_progress")
 
@@ -141,9 +138,7 @@ class HandlerContext:
 
     @property
     def cancelled(self) -> bool:
-        """Return whether the peer, or the end of the conversation, has given this request up: stop, nobody will read
-        it.
-        """
+        """Return whether the peer, or the end of the conversation, has given this request up: stop."""
         return self.incoming.cancelled
 
     def check_cancelled(self) -> None:

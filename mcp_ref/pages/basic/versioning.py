@@ -1,14 +1,11 @@
-"""Versioning and discovery: what every request says of itself in `_meta`, and what every result says of the server;
-`server/discover`.
+"""Versioning and discovery: the `_meta` of every request and of every result; `server/discover`.
 
 Spec:      basic/versioning, basic/index#_meta, basic/index#resulttype, server/discover (2026-07-28)
 Upholds:   spec_notes/basic/versioning.md, spec_notes/server/discover.md
 Not here:  the session era's opening (basic/lifecycle); answering such a request (server/session); finding out
-           which era a server is of (client/connecting); the headers that repeat this over HTTP
-           (streamable_http/headers)
+           the era of a server (client/connecting); the headers that repeat this over HTTP (streamable_http/headers)
 
-Neither handshake nor session: a request declares its protocol version and what its client can do, and is
-answered from that alone:
+A request declares its protocol version and its client's capabilities, and is answered from that alone:
 
     client   envelope(...)       ->   params._meta   ->   read_envelope(params)     server
     client   result["_meta"]     <-                  <-   complete(result, ...)     server
@@ -46,14 +43,8 @@ class Envelope(NamedTuple):
     log_level: str | None  # the least level of log messages that it wants to hear; None: of none
 
 
-# -- the server reads ---------------------------------------------------------------------------------------------
-
-
 def is_stateless(method: Any, params: Any) -> bool:
-    """Return whether a message is of the stateless era: it says so in `_meta`, or its method exists in that era alone.
-
-    Spec: basic/versioning#compatibility-matrix ("a dual-era server selects its behavior from how the client opens")
-    """
+    """Return whether a message is of the stateless era: by its `_meta`, or by a method that exists there alone."""
     if isinstance(method, str) and method in _ONLY_HERE:
         return True
     meta = params.get("_meta") if isinstance(params, dict) else None
@@ -65,7 +56,7 @@ class InvalidEnvelope(InvalidParams):
 
 
 def read_envelope(params: JsonObject) -> Envelope:
-    """Return what a request says of itself; InvalidEnvelope naming the key that is missing or of the wrong type."""
+    """Read the envelope of a request; InvalidEnvelope names the key that is missing or of the wrong type."""
     meta = params.get("_meta")
     if not isinstance(meta, dict):
         raise _bad_meta("_meta", meta, "an object")
@@ -89,7 +80,7 @@ def _bad_meta(path: str, value: Any, wanted: str) -> InvalidEnvelope:
 
 
 def complete(result: JsonObject, server_info: JsonObject) -> JsonObject:
-    """A result as it goes out: with a `resultType` ("complete" unless it says otherwise) and the server's identity."""
+    """Add a `resultType` ("complete" unless it has one) and the server's identity to a result."""
     # MUST: every result says in `resultType` of which kind it is (2026-07-28/basic/index#resulttype;
     # 2026-07-28/basic/index#result-responses)
     # SHOULD: every result names the server in `_meta`, under `io.modelcontextprotocol/serverInfo` (basic/index#_meta)
@@ -98,17 +89,11 @@ def complete(result: JsonObject, server_info: JsonObject) -> JsonObject:
     return {"resultType": "complete", **result, "_meta": meta}
 
 
-# -- the client writes --------------------------------------------------------------------------------------------
-
-
 def envelope(revision: Revision, info: JsonObject, capabilities: JsonObject) -> JsonObject:
-    """Return what a client puts into the `_meta` of each of its requests."""
+    """Return the members that a client puts into the `_meta` of each of its requests."""
     # MUST: a client that answers roots or sampling declares `roots` or `sampling` in the `_meta` of each request
     # (client/roots#capabilities; client/sampling#capabilities)
     return {PROTOCOL_VERSION: revision.name, CLIENT_INFO: info, CLIENT_CAPABILITIES: capabilities}
-
-
-# -- discover --------------------------------------------------------------------------------------------
 
 
 class DiscoverResult(CacheableResult):
@@ -135,8 +120,6 @@ def server_discover(ctx: Any, params: JsonObject) -> DiscoverResult:
 
 def discover(self: Caller, **options: Unpack[Options]) -> DiscoverResult:
     """Ask the server for its versions, its capabilities and its instructions, with `server/discover`.
-
-    A client does so once when it connects; `client.server_capabilities` and its siblings tell what came.
 
     Returns: the whole result; who the server is stands in `_meta`, under "io.modelcontextprotocol/serverInfo".
     Raises: LocalProtocolError: the revision in use has no such request.

@@ -27,7 +27,7 @@ from mcp_ref.errors import ErrorResponse, InvalidParams, LocalProtocolError, Ref
 from mcp_ref.kit.typed.checking import SchemaMismatch, checker
 from mcp_ref.kit.typed.handlers import call
 from mcp_ref.kit.typed.json_schema import FORMATS, is_uri
-from mcp_ref.kit.typed.shapes import Format, Former, FromRevision, Judged, RequiredIn, Since, Until, renamed, shape_of
+from mcp_ref.kit.typed.shapes import Format, Former, FromRevision, Judged, RequiredIn, Since, Until, object_of, renamed
 from mcp_ref.pages.basic.tasks import CreateTaskResult, TaskAugmented
 from mcp_ref.revisions import LATEST_SESSION, Revision
 from mcp_ref.wire.messages import JsonObject
@@ -442,7 +442,7 @@ def downgrade(schema: JsonObject, revision: Revision) -> JsonObject:
 
 def _in_words_of(kind: Any, part: JsonObject, dropped: frozenset[str], path: str, revision: Revision) -> JsonObject:
     """Leave out of a part of a form the keywords that it can do without; any other must be one of its kind."""
-    shape: Any = shape_of(kind, revision)
+    shape = object_of(kind, revision)
     lost = part.keys() & (dropped | shape.absent.keys())
     if lost:
         log.warning("%s: %s left out, which forms of %s do not have", path, ", ".join(sorted(lost)), revision)

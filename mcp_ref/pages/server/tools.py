@@ -2,9 +2,8 @@
 
 Spec:      server/tools (2024-11-05 ... 2026-07-28)
 Upholds:   spec_notes/server/tools.md
-Not here:  schemas from type hints, and JSON from what a function returns (kit/typed/handlers); dispatch, rate limits,
-           and the check of params and results against their types (server/session, wire/negotiated); the
-           HTTP headers of a call (basic/transports/streamable_http/headers)
+Not here:  schemas from type hints, and JSON from a function's result (kit/typed/handlers); dispatch, rate limits, the
+           checks of params and results (server/session, wire/negotiated); HTTP headers (streamable_http/headers)
 
 One call, from its two ends:
 
@@ -161,13 +160,13 @@ class ToolEntry(NamedTuple):
     task: TaskRule | None = None  # how a call of it becomes a task; None: never
 
     def structured_in(self, revision: Revision) -> bool:
-        """True if the revision can carry the `outputSchema`, and so the `structuredContent`, of this tool."""
+        """Return whether the revision can carry the `outputSchema`, and so the `structuredContent`, of this tool."""
         if revision.structured_content == "object":
             return self.definition.get("outputSchema", {"type": "object"}).get("type") == "object"
         return revision.structured_content == "any"
 
     def listed_in(self, revision: Revision) -> Tool:
-        """The definition as that revision can show it."""
+        """Return the definition as that revision can show it."""
         listed = self.definition.copy()
         if not self.structured_in(revision):
             listed.pop("outputSchema", None)
@@ -196,17 +195,12 @@ def tool(
     raise `ToolError` to fail, or a `Refusal` to answer with a protocol error. Any other exception fails the call as
     well: its text is sent, its traceback is only logged.
 
-    | type hints (their schemas: kit/typed/handlers) | become |
-    |---|---|
-    | `str`, `int`, `float`, `bool`, `None`, `Any`; `Literal`, `Enum` | the value; the member |
-    | `list[T]`, `tuple[A, B]`, `set[T]`, `dict[str, T]`, and their abstract types; `A | B` | one of these |
-    | dataclass, `TypedDict`, model of pydantic; dates, times, `UUID`, `Path` | an instance, a dict |
-    | `Annotated[T, "text"]`, `Annotated[T, Ge(1)]` | T, with this description, this bound |
+    Hints are scalars, `Any`, `Literal`, enums, lists, tuples, sets, dicts by `str`, unions, dataclasses, `TypedDict`s,
+    models of pydantic, dates, times, `UUID`, `Path`, and `Annotated[T, "text", Ge(1)]`; kit/typed/handlers has a table.
 
-    The `outputSchema` follows from the return annotation: a dataclass, a `TypedDict` or a `dict[str, T]` is an object;
-    a list, a number and so on are what they are. No schema is made for `str`, `None`, `Any`, content blocks, lists of
-    these and `CallToolResult`. 2025-06-18 and 2025-11-25 can only carry objects: for a tool with any other
-    `outputSchema` they show neither the schema nor `structuredContent`, only the text.
+    The `outputSchema` follows from the return annotation; none is made for `str`, `None`, `Any`, content blocks, lists
+    of these and `CallToolResult`. 2025-06-18 and 2025-11-25 can only carry objects: for any other `outputSchema` they
+    show neither the schema nor `structuredContent`, only the text.
 
     Args:
         name: on the wire; by default the function's. One that is not 1 to 128 of `A-Z a-z 0-9 _ - .` is only logged.
@@ -223,8 +217,7 @@ def tool(
 
     Raises:
         TypeError: a type hint that has no JSON Schema, a parameter that cannot be given by name, an `async` function.
-        SchemaRefused: a schema written by hand that cannot be used, such as one of an unknown dialect.
-        ValueError: there is a tool of that name.
+        SchemaRefused: a schema written by hand that cannot be used. ValueError: there is a tool of that name.
 
     Spec: server/tools#tool, server/tools#tool-names, basic/index#json-schema-usage
     """
@@ -366,7 +359,7 @@ def _failed(message: str) -> CallToolResult:
 
 
 def _result_of(entry: ToolEntry, value: Any, ctx: Context) -> CallToolResult:
-    """Make a result of what a function returned; see `tools_call`. Raises: TypeError: JSON cannot hold it."""
+    """Make a result of a function's value; see `tools_call`. Raises: TypeError: JSON cannot hold it."""
     is_result = isinstance(value, dict) and _is_result(value)
     several = value if isinstance(value, list | tuple) else [value]
     as_blocks = all(isinstance(each, str) or is_block(each) for each in several)
@@ -408,7 +401,7 @@ def _result_of(entry: ToolEntry, value: Any, ctx: Context) -> CallToolResult:
 
 
 def _is_result(value: JsonObject) -> bool:
-    """True if a dict is a result, or one that asks for input; False if it is the tool's own data."""
+    """Return whether a dict is a result, or one that asks for input, and not the tool's own data."""
     if is_input_required(value):
         return True
     if not value.keys() <= {"content", "structuredContent", "isError", "_meta", "resultType"}:
@@ -419,7 +412,6 @@ def _is_result(value: JsonObject) -> bool:
 
 
 # -- the client's half --------------------------------------------------------------------------------------------
-
 
 _CHECK_TIMEOUT: Final = 1.0  # seconds that the check of a result has at least, even if the call took all its time
 
@@ -437,9 +429,8 @@ class KnownTool:
             return None
         try:
             # MUST: a client checks results by the dialect of their schema (basic/index#implementation-requirements)
-            return json_schema.prepare(
-                self.tool["outputSchema"], what=f"the outputSchema of tool {self.tool['name']!r}"
-            )
+            what = f"the outputSchema of tool {self.tool['name']!r}"
+            return json_schema.prepare(self.tool["outputSchema"], what=what)
         except json_schema.SchemaRefused as problem:
             # MUST: a client handles a schema of an unsupported dialect gracefully
             # (basic/index#implementation-requirements)
@@ -469,9 +460,7 @@ def list_tools(self: Client, **options: Unpack[Options]) -> list[Tool]:
 def list_tools_page(self: Client, cursor: str | None = None, **options: Unpack[Options]) -> ListToolsResult:
     """Ask for one page of the tools with `tools/list`; it is not remembered.
 
-    Args:
-        cursor: the `nextCursor` of the page before; None for the first page.
-
+    Args: cursor: the `nextCursor` of the page before; None for the first page.
     Returns: the whole result: `tools`, and `nextCursor` unless this is the last page.
     """
     return cast(ListToolsResult, list_page(self, "tools/list", cursor, options))
@@ -482,9 +471,8 @@ def call_tool(
 ) -> CallToolResult:
     """Call a tool with `tools/call`.
 
-    A result is checked against the tool's `outputSchema` if the tools were listed before. If they were not, and the
-    result has `structuredContent`, they are listed now: once, until the list changes. A schema that cannot be used (of
-    an unknown dialect, referring to the network, too deep) is logged and not applied.
+    A result is checked against the tool's `outputSchema`. For a result with `structuredContent` the tools are listed
+    if they were not before: once, until the list changes. A schema that cannot be used is logged and not applied.
 
     Args:
         arguments: a JSON object; None sends none.
