@@ -22,6 +22,7 @@ from mcp_ref.kit.threads import callbacks
 from mcp_ref.lab.cli import main
 from mcp_ref.recording import record as record_module
 from mcp_ref.recording.record import Recorder, TraceEvent, TruncatedTrace, from_row, read_trace, recorder, to_row
+from tests.support.clock import until
 from tests.support.wire import PATIENCE, at_once
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -349,7 +350,8 @@ def test_a_row_spells_the_time_in_utc_with_microseconds(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     with Recorder(path) as recording:
         carry(recording, PING)
-        # Each line is there before the recorder is closed.
+        # Each line is there before the recorder is closed, soon after its event.
+        assert until(lambda: path.read_text().endswith("\n"))
         assert [event.message for event in read_trace(path)] == [PING]
     row = json.loads(path.read_text(encoding="utf-8"))
     assert set(row) == {"seq", "time", "thread", "conn", "direction", "peer", "transport", "message"}
