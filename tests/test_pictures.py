@@ -169,7 +169,6 @@ def opening() -> list[TraceEvent]:
             child.stdin.flush()
             if "id" in message:
                 tap.note("receive", child.stdout.readline().encode())
-        tap.deliver()
         child.stdin.close()
     return events
 

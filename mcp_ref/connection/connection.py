@@ -299,8 +299,9 @@ class Connection:
 
     def begin_wait(self, options: Options) -> Deadline:
         """Begin a call: give the place of a worker to another handler, and start the time limit of the call."""
-        # Before any lock: another thread of the process that was forked may have held it.
-        check_process("the conversation", self.process)
+        if self.process != os.getpid():
+            # Before any lock: another thread of the process that was forked may have held it.
+            check_process("the conversation", self.process)
         in_handler = before_block()
         # The time of a handler's own calls goes on, for that handler is what makes the time of others stand still.
         clock = time.monotonic if in_handler or self._clock is None else self._clock

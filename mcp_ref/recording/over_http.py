@@ -34,7 +34,6 @@ def answering(tap: Tap, request: HttpRequest, reply: HttpReply) -> Iterator[tupl
     def read() -> bytes:
         body = request.body
         noted.note_request(body)
-        tap.deliver()
         return body
 
     if not callable(request.content):
@@ -44,13 +43,12 @@ def answering(tap: Tap, request: HttpRequest, reply: HttpReply) -> Iterator[tupl
     finally:
         noted.note_request(None)
         noted.note_end("broken")
-        tap.deliver()
 
 
 class NotedReply:
     """An `HttpReply` that shows a trace what goes out, in the order in which it does; see there for the methods.
 
-    It only notes while it writes, since the caller holds a lock then. The endpoint delivers.
+    It notes before it writes, while the caller holds a lock.
     """
 
     def __init__(self, reply: HttpReply, tap: Tap, request: HttpRequest) -> None:

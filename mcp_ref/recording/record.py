@@ -3,9 +3,9 @@
 Spec:      basic/transports; basic/index#messages
 Not here:  what the events mean (lab/judge/narrate); when a transport notes a message (each transport)
 
-    transport, in its write lock      tap.note("send", message)      number it, remember it: a microsecond
-    transport, after the lock         tap.deliver()                  parse, redact, write to the files
-    the thread mcp-trace              a user's callables             they may use the client that they watch
+    transport, in its write lock      tap.note("send", message)      number it, and queue it
+    the thread mcp-trace-writer       parse, redact, write to the files
+    the thread mcp-trace              a user's callables: they may use the client that they watch
 
 Over HTTP an event also says what HTTP has beside the message, or without one: a stream that is opened, a refusal.
 
@@ -21,6 +21,7 @@ A trace that is exact holds everything, secrets too, and so can be judged in all
 
 from __future__ import annotations
 
+import atexit
 import base64
 import copy
 import itertools
@@ -29,17 +30,17 @@ import logging
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, Self, TextIO, TypeAlias, cast, get_args
 
 from mcp_ref.errors import LocalProtocolError, Refusal
 from mcp_ref.kit.threads.callbacks import CallbackThread
-from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref.kit.threads.deadline import Deadline, has_ended
 from mcp_ref.recording.redact import redact, redact_http, redact_text
 from mcp_ref.wire.messages import JsonObject, decode, encode
 
@@ -95,10 +96,8 @@ class TraceEvent(NamedTuple):
     end: JsonObject | None = None
 
 
-# How often whoever delivers looks for more, before that is left to `mcp-trace`, and how much it takes. The reader of
-# a peer that floods so has its turn soon, and delivers itself, so that it does not read faster than it delivers.
-_ROUNDS: Final = 3
-_AT_ONCE: Final = 100
+_MAX_WAITING: Final = 1000  # events; whoever notes one more waits, so that nobody reads faster than the disk takes it
+_PAUSE: Final = 0.001  # seconds
 
 Sink = str | os.PathLike[str] | TextIO | Callable[[TraceEvent], None]
 Trace: TypeAlias = "Recorder | Sink"
@@ -119,18 +118,16 @@ class Recorder:
     there, which the log says once.
 
     Raises: OSError where a path cannot be opened for writing.
-    Threads: taps may be used by any thread. Each sink gets the events one at a time, in the order of `seq`. Files are
-        written by whoever delivers, such as the reader of a transport. Callables are called by the thread `mcp-trace`,
-        which starts with the first event for them: on a reader, one that waited for an answer would wait for itself.
-        It also writes what comes faster than whoever delivers can write.
+    Threads: taps may be used by any thread. Each sink gets the events one at a time, in the order of `seq`, soon after
+        they were noted. Files are written by the thread `mcp-trace-writer`, and callables are called by `mcp-trace`;
+        each starts with the first event for it. When a program ends, what is left is written.
     """
 
     def __init__(self, *sinks: Sink, forms: bool = False, exact: bool = False) -> None:
         self._forms, self._exact = forms, exact
-        # Guards _seq, _conns, _closed, the `conn` of each tap, and the order of _notes.
+        # Guards _seq, _conns, _closed, the `conn` of each tap, the order of _notes, and the start of the thread.
         self._lock = threading.Lock()
-        self._writing = threading.Lock()  # held by the thread that takes from _notes, and hands over what it takes
-        self._notes: deque[TraceEvent] = deque()
+        self._notes: SimpleQueue[TraceEvent | None] = SimpleQueue()
         self._seq = self._conns = 0
         self._exchanges = itertools.count(1)
         self._closed = False
@@ -152,6 +149,8 @@ class Recorder:
             else:
                 self._files.append(sink)
         self._calls = CallbackThread("mcp-trace")
+        # Daemon: a program must end whatever its disk does.
+        self._writer = threading.Thread(target=self._write, name="mcp-trace-writer", daemon=True)
 
     def tap(self, peer: str, transport: str) -> Tap:
         """A tap, to which one connection shows its traffic; `peer` and `transport` go into each of its events.
@@ -165,36 +164,22 @@ class Recorder:
         """The number of the event noted last; 0 before the first."""
         return self._seq
 
-    def deliver(self) -> None:
-        """Write everything noted so far to the files, and leave it to `mcp-trace` for the callables.
-
-        If another thread is doing that, this returns at once, and that thread also hands over what was noted here: it
-        looks again after it has given the work up, so no event is lost, and the order is kept. Where a peer says more
-        all the while, nobody is held up by it: `mcp-trace` goes on.
-        """
-        for _ in range(_ROUNDS):
-            if not self._notes or not self._writing.acquire(blocking=False):
-                return
-            self._hand_over_most(_AT_ONCE)
-        if self._notes:
-            self._calls.put(self.deliver, "the rest of the trace")
-
     def close(self, timeout: float | None = 5) -> None:
         """Hand over what is left and close the files that this opened; what is noted afterwards is ignored.
 
-        Why `mcp-trace` ends: it finds a sentinel after the events that are waiting. A callable that takes longer than
-        the timeout is left behind as a daemon, and still gets them.
+        Why the two threads end: each finds a sentinel after what is waiting. A disk or a callable that takes longer
+        than the timeout is left behind with its daemon, and still gets the rest.
 
-        Blocks: at most `timeout` seconds, and for what the disk takes.
+        Blocks: at most `timeout` seconds.
         Threads: any, any number of times; also a callable, which then does not wait for itself.
         """
         deadline = Deadline(timeout)
         with self._lock:
             self._closed = True
-        left = deadline.left()
-        if written := self._writing.acquire(timeout=-1 if left is None else left):
-            self._hand_over_most(len(self._notes))
+        self._notes.put(None)
+        written = has_ended(self._writer, deadline)
         self._calls.close(deadline)
+        atexit.unregister(self.close)
         for file in self._opened if written else ():
             # What was not written to a full disk is still to be written then; the log has said so.
             with suppress(OSError):
@@ -207,7 +192,15 @@ class Recorder:
         self.close()
 
     def _note(self, tap: Tap, direction: Direction, message: Any, http: Mapping[str, Any] | None) -> None:
-        thread = threading.current_thread().name
+        thread = threading.current_thread()
+        if isinstance(message, (dict, list)):
+            # Whoever sends it may change it afterwards.
+            try:
+                message = copy.deepcopy(message)
+            except RecursionError:
+                message = TOO_DEEP
+        while self._notes.qsize() >= _MAX_WAITING and self._writer.is_alive() and thread is not self._writer:
+            time.sleep(_PAUSE)
         with self._lock:
             if self._closed:
                 return
@@ -221,17 +214,21 @@ class Recorder:
             end = None if facts is None or "process" not in facts else facts["process"]
             facts = None if end is not None else facts
             noted = TraceEvent(
-                self._seq, time.time(), thread, direction, peer, message, transport, facts, conn, None, end
+                self._seq, time.time(), thread.name, direction, peer, message, transport, facts, conn, None, end
             )
-            self._notes.append(noted)
+            self._notes.put(noted)
+            if self._writer.ident is None:
+                try:
+                    self._writer.start()
+                    atexit.register(self.close, 1)
+                except RuntimeError as problem:
+                    # It stays in the queue, and the next one tries again.
+                    logger.warning("could not start a thread: %s", problem)
 
-    def _hand_over_most(self, most: int) -> None:
-        """Hand over at most so much of what was noted until now, and give `_writing` up."""
-        try:
-            for _ in range(min(most, len(self._notes))):
-                self._hand_over(self._notes.popleft())
-        finally:
-            self._writing.release()
+    def _write(self) -> None:
+        """Hand over one event after the other, in the thread `mcp-trace-writer`."""
+        for noted in iter(self._notes.get, None):
+            self._hand_over(noted)
 
     def _hand_over(self, noted: TraceEvent) -> None:
         http = noted.http
@@ -266,10 +263,9 @@ class Tap:
     `note` is called where the order is certain, so that the order of notes is the order on the wire: for what is sent
     inside the transport's write lock, before the write, since the answer could be noted first otherwise (a message that
     then fails to be written was noted all the same); for what comes in the thread that reads it, before it is handed
-    on. It only remembers. `deliver` is called afterwards, without any lock, and may write to a file; since a reader
-    calls it too, it waits for no other message and runs no user's code.
+    on. It queues the event, waits for no other message and runs no user's code.
 
-    Threads: both by several at once: writers, the reader, the reader of a child's stderr.
+    Threads: several at once: writers, the reader, the reader of a child's stderr.
     """
 
     def __init__(self, recorder: Recorder, peer: str, transport: str) -> None:
@@ -295,10 +291,6 @@ class Tap:
         from mcp_ref.recording.over_http import answering
 
         return answering(self, request, reply)
-
-    def deliver(self) -> None:
-        """Hand what was noted to whoever listens."""
-        self._recorder.deliver()
 
 
 def recorder(trace: Recorder | Sink) -> Recorder:
@@ -340,7 +332,7 @@ def _exactly(message: Any) -> tuple[Message, str | None]:
     """The message as it came, parsed and copied, and its bytes if they are not those of encoding it again."""
     try:
         if not isinstance(message, (bytes, bytearray)):
-            return copy.deepcopy(message), None
+            return message, None
         value, line = _parsed(message), bytes(message).rstrip(b"\r\n")
         same = (value.encode() if isinstance(value, str) else encode(value)) == line
     except (RecursionError, Refusal, LocalProtocolError):

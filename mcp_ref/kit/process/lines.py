@@ -33,7 +33,7 @@ class LineTransport:
     """A transport of lines. A subclass opens the descriptors, and says what the end of input means.
 
     Args:
-        tap: is shown every line, if there is one: `note` where it passes, `deliver` when no lock is held.
+        tap: is shown every line, if there is one.
         limit: bytes that an inbound line may have; a longer one ends the connection.
     """
 
@@ -145,8 +145,6 @@ class LineTransport:
             if self._threads and not self._closed and self._broken != IN_PART:
                 self._told.wait(deadline.at_most(_VERDICT_TIMEOUT))
             raise TransportClosed(self._reason or self._broken or CLOSED)
-        if self._tap is not None:
-            self._tap.deliver()
 
     def _break(self, reason: str) -> None:
         """From now on nothing is sent, and the reader ends when it has read what is there."""
@@ -172,8 +170,6 @@ class LineTransport:
                         self._tap.note("receive", line)
                     self._heard = True
                     self._receive(line)
-                    if self._tap is not None:
-                        self._tap.deliver()
             found = None
         except InputStopped as stop:
             found = self._broken or str(stop)

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from mcp_ref.errors import McpError, RequestTimeout
 
@@ -196,8 +197,9 @@ class Cancel:
             self._callbacks.remove(callback)
 
 
-class holding:
-    """A lock with a time limit, as a context manager.
+@contextmanager
+def holding(lock: threading.Lock | threading.RLock, deadline: Deadline, doing: str) -> Iterator[None]:
+    """Hold a lock, which is waited for at most until the deadline.
 
     >>> with holding(lock, deadline, "waiting for another message to be written"):
     ...     ...
@@ -208,21 +210,14 @@ class holding:
 
     Raises: RequestTimeout: the deadline passed first; the text says what was being done. The block does not run.
     """
-
-    __slots__ = ("deadline", "doing", "lock")
-
-    def __init__(self, lock: threading.Lock | threading.RLock, deadline: Deadline, doing: str) -> None:
-        self.lock, self.deadline, self.doing = lock, deadline, doing
-
-    def __enter__(self) -> None:
-        """Take the lock, at most until the deadline."""
-        # At first without waiting: the lock is free as a rule, and then nobody need look at the clock.
-        if not self.lock.acquire(False):
-            while not self.lock.acquire(timeout=self.deadline.at_most(_LONGEST_WAIT)):
-                self.deadline.check(self.doing)
-
-    def __exit__(self, *raised: object) -> None:
-        self.lock.release()
+    # At first without waiting: the lock is free as a rule, and then nobody need look at the clock.
+    if not lock.acquire(False):
+        while not lock.acquire(timeout=deadline.at_most(_LONGEST_WAIT)):
+            deadline.check(doing)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 CLOSED = "closed by this side"

@@ -62,10 +62,6 @@ class Taps:
         for tap in self._taps:
             tap.note(direction, message, facts)
 
-    def deliver(self) -> None:
-        for tap in self._taps:
-            tap.deliver()
-
 
 # -- stdio --------------------------------------------------------------------------------------------------------
 
@@ -128,7 +124,6 @@ class Pipes:
             while pump.is_alive() and (direction in self._writing or time.monotonic() < until):
                 pump.join(_LOOK_INTERVAL)
         self._tap.note("receive", None, {"process": {"exit": code}})
-        self._tap.deliver()
         return code
 
     def _pass_signal(self, number: int, _: Any) -> None:
@@ -147,7 +142,6 @@ class Pipes:
                 while rest:
                     rest = rest[os.write(write, rest) :]
                 self._writing.discard(direction)
-                self._tap.deliver()
         self._writing.discard(direction)
         self._note(direction, lines.take())
         if direction == "send":
@@ -155,7 +149,6 @@ class Pipes:
         for end in close:
             with suppress(OSError):
                 end()
-        self._tap.deliver()
 
     def _note(self, direction: Direction, line: bytes) -> None:
         if line.strip():
@@ -279,7 +272,6 @@ class _Passing:
         upstream.response_class = proxy.response_class
         try:
             self._ask(upstream)
-            self._taps.deliver()
             # Daemon: it ends with its request.
             threading.Thread(
                 target=self._watch, name="mcp-between-watch", daemon=True, args=(upstream.sock, done)
@@ -296,7 +288,6 @@ class _Passing:
         finally:
             done.set()
             upstream.close()
-            self._taps.deliver()
 
     def _ask(self, upstream: http.client.HTTPConnection) -> None:
         """Send the request to the server."""
@@ -355,7 +346,6 @@ class _Passing:
             self._reply.open(headers, status)
             for chunk in self._events(response):
                 self._reply.write(chunk)
-                self._taps.deliver()
             if response.length:
                 raise http.client.IncompleteRead(b"", response.length)
             self._note("receive", None, end="client" if self._hung_up() else "server")

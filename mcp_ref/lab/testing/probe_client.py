@@ -432,7 +432,6 @@ class _OverStdio:
                 with suppress(OSError):
                     link.shutdown(socket.SHUT_RDWR)
                 writer.join()
-                tap.deliver()
 
     def _take(self, line: bytes, tap: Tap, texts: SimpleQueue[bytes | None]) -> bool:
         """Answer one line, or take note of what the bridge says; False: the server dies of it."""
@@ -547,4 +546,3 @@ class _OverHttp:
 
     def close(self) -> None:
         self._http.close(2)
-        self._tap.deliver()

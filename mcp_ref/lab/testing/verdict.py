@@ -78,7 +78,6 @@ class Traffic:
     @property
     def events(self) -> list[TraceEvent]:
         """All that was said until now. Blocks: until the recorder has handed it over."""
-        self.recorder.deliver()
         with self._taken:
             seq = self.recorder.seq
             self._taken.wait_for(lambda: len(self._events) >= seq, GRACE)

@@ -221,7 +221,8 @@ def played(name: str, fault: str, *only: str) -> list[Row]:
         )  # fmt: skip
         # What it does without the case is what the one without a fault does.
         plain = fault if name in DECLARING else "-"
-        probe._plain[revision] = ProbeClient(command(plain), case.over == "http", Recorder()).play(revision, ())
+        with Recorder() as recorder:
+            probe._plain[revision] = ProbeClient(command(plain), case.over == "http", recorder).play(revision, ())
         if case.rules:
             probe.play(revision, ())
         rows = list(probe.run(revision))

@@ -70,8 +70,6 @@ class _SseSession(Transport, Reply):
     def send(self, message: Any, deadline: Deadline) -> None:
         """Write one message as an event. Raises: TransportClosed if the client is gone; LocalProtocolError."""
         written = self.stream.write(messages.encode(message))
-        if self.tap is not None:
-            self.tap.deliver()
         if not written:
             raise TransportClosed("the client has closed the event stream")
 

@@ -67,7 +67,6 @@ class _MemoryTransport(Transport):
             self._kept.clear()
             closed = self._closed
             self._lost = None if closed else lost
-        self._deliver_notes()
         if closed:
             lost(TransportClosed("closed before this side started"))
 
@@ -75,12 +74,6 @@ class _MemoryTransport(Transport):
         if self._tap is not None:
             self._tap.note("receive", text)
         receive(text)
-
-    def _deliver_notes(self) -> None:
-        """Let both taps hand on what they noted; not under a lock, since that may take a while."""
-        for tap in (self._tap, self.other._tap):
-            if tap is not None:
-                tap.deliver()
 
     def send(self, message: JsonObject | list[JsonObject], deadline: Deadline) -> None:
         """Encode one message (or a batch), and deliver it to the other side.
@@ -102,7 +95,6 @@ class _MemoryTransport(Transport):
                 other._arrive(other._receive, text)
             else:
                 other._kept.append(text)
-        self._deliver_notes()
 
     def close(self, deadline: Deadline) -> None:
         """End the connection for both sides; each is told by its `lost`, in this thread; see `Transport.close`.

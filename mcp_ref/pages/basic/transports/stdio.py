@@ -188,7 +188,6 @@ class StdioClientTransport(StdioTransport):
     def _note(self, *noted: Any) -> None:
         if self._tap is not None:
             self._tap.note(*noted)
-            self._tap.deliver()
 
     def _note_end(self, **how: Any) -> None:
         """Show the trace a step of the end of the process, once."""

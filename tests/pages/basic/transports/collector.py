@@ -53,12 +53,11 @@ class Collector:
 
 
 class Notes(Tap):
-    """A tap that remembers: `http` has what stood beside each note, `handed_over` counts those before a delivery."""
+    """A tap that remembers: `http` has what stood beside each note."""
 
     def __init__(self) -> None:
         self.notes: list[tuple[str, Any]] = []
         self.http: list[Any] = []
-        self.delivered = self.handed_over = 0
 
     def note(self, direction: str, message: Any, http: Any = None) -> None:
         self.notes.append((direction, message))
@@ -66,9 +65,6 @@ class Notes(Tap):
 
     def exchange(self) -> int:
         return 1
-
-    def deliver(self) -> None:
-        self.delivered, self.handed_over = self.delivered + 1, len(self.notes)
 
 
 @contextmanager

@@ -123,7 +123,6 @@ def test_both_taps_see_each_message_in_order():
     theirs.send({"id": 2}, soon())
     assert mine.notes == [("send", {"id": 1}), ("receive", b'{"id":2}')]
     assert other.notes == [("receive", b'{"id":1}'), ("send", {"id": 2})]
-    assert mine.delivered and other.delivered
 
 
 def test_a_lock_that_ctrl_c_has_left_held_does_not_stop_the_next_message():

@@ -319,8 +319,6 @@ class HttpTransport:
                 self._tap.note("receive", noted or text or None, facts)
             if text:
                 self._receive(text)
-        if self._tap is not None:
-            self._tap.deliver()
 
     def _deliver_events(self, reply: HttpResponse, last_id: str = "") -> Iterator[Event]:
         """Each event of a reply, as it comes, after its message, if it has one, was delivered.
@@ -339,7 +337,6 @@ class HttpTransport:
     def _note(self, direction: Literal["send", "receive"], facts: Mapping[str, Any], message: Any = None) -> None:
         if self._tap is not None:
             self._tap.note(direction, message or None, facts)
-            self._tap.deliver()
 
     def _note_stream_end(self, reply: HttpResponse, ended: str) -> None:
         """Show the trace who has ended an event stream: "server", "client", or "broken"."""

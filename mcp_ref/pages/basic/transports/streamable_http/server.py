@@ -416,9 +416,7 @@ class SessionEra:
             # (basic/transports#sending-messages-to-the-server)
             exchange.reply.send(202, {})
             return
-        post = PostReply(
-            exchange.reply, session.new_stream, session.tap, revision.priming_event, headers, exchange.request.gone
-        )
+        post = PostReply(exchange.reply, session.new_stream, revision.priming_event, headers, exchange.request.gone)
         if exchange.identity is not None:
             # Of this request, and not of the session: its token may have other scopes than that which opened it.
             post.principal, post.authorize = exchange.identity, self._options.authorize
@@ -620,7 +618,7 @@ class StatelessEra:
         """
         assert self._server.stateless is not None
         request, message, identity = exchange.request, exchange.message, exchange.identity
-        post = PostReply(exchange.reply, partial(EventStream, "", None), exchange.tap)
+        post = PostReply(exchange.reply, partial(EventStream, "", None))
         if identity is not None:
             post.principal, post.authorize = identity, self._authorize
         incoming = ServedRequest(message["id"], message["method"], message.get("params") or {}, post, gone)

@@ -404,12 +404,11 @@ class PostReply(HttpReplyBase):
         self,
         reply: HttpReply,
         new_stream: Callable[[], EventStream],
-        tap: Tap | None,
         prime: bool = False,
         headers: Callable[[], Mapping[str, str]] = dict,
         gone: Callable[[], bool] = bool,
     ) -> None:
-        self._reply, self._new_stream, self._tap = reply, new_stream, tap
+        self._reply, self._new_stream = reply, new_stream
         self._prime, self._headers, self._gone = prime, headers, gone
         self._left: Deadline | None = None  # since the client has hung up: when it is not expected back any more
         self.status = 200
@@ -451,8 +450,6 @@ class PostReply(HttpReplyBase):
                 sent = (stream.write(text, last=answer and n == len(texts)) for n, text in enumerate(texts, 1))
                 if not all(sent):
                     raise TransportClosed("the client has hung up, and cannot resume the stream")
-        if self._tap is not None:
-            self._tap.deliver()
 
     def open(self) -> EventStream:
         """Begin the event stream, unless that was done."""
@@ -619,8 +616,6 @@ class HttpSession(Transport, Reply):
             except BaseException:
                 self._writer = None
                 raise
-        if self.tap is not None:
-            self.tap.deliver()
 
     # -- streams
 
