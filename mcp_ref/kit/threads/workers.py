@@ -130,7 +130,7 @@ class Workers:
         Args:
             alone: it runs at once, and whatever has not begun waits until it has ended.
         """
-        if self._threads:
+        if self._threads and self.process != os.getpid():
             check_process("the pool of threads", self.process)
         problem = None
         with self._lock:

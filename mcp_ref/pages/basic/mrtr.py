@@ -25,6 +25,7 @@ Not here:  running the handler (server/session; in the session era also for resu
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import logging
 import math
@@ -346,14 +347,19 @@ def input_request(method: Any, params: JsonObject | None, revision: Revision) ->
         raise LocalProtocolError(f"in {revision} a client can be asked {', '.join(KINDS)}; not {method!r}")
     # A copy, as it will look on the wire: what the handler still does to its arguments is not what was asked.
     params = _copy(params or {})
-    wanted = KINDS[method].params
-    project, check = projector(wanted, revision), checker(wanted, revision)
+    project, check = _shaping(method, revision)
     try:
         params = project(params) if project and isinstance(params, dict) else params
         check(params, "params")
     except SchemaMismatch as mismatch:
         raise LocalProtocolError(f"{method} cannot be asked like this in {revision}: {mismatch}") from None
     return {"method": method, "params": params}
+
+
+@functools.cache
+def _shaping(method: str, revision: Revision) -> tuple[Any, Any]:
+    """Return the projection of the params of a question of that method, and their check."""
+    return projector(KINDS[method].params, revision), checker(KINDS[method].params, revision)
 
 
 def missing_capability(request: JsonObject, capabilities: JsonObject, revision: Revision) -> str | None:

@@ -575,7 +575,8 @@ class Listening(Iterator[Event]):
         """Return the next event, None at the end. What ends it early is raised once."""
         if self._process is None:
             raise LocalProtocolError("enter it first: `with client.listen(...) as events`")
-        check_process("the subscription", self._process)
+        if self._process != os.getpid():
+            check_process("the subscription", self._process)
         deadline = Deadline(timeout)
         while not self._ended:
             with self._changed:
