@@ -516,6 +516,8 @@ def _explained(problem: BaseException, call: HttpCall, doing: str) -> tuple[McpE
     That is the innermost one: urllib3 and requests quote the URL in the texts of those around it, and its query may
     hold a secret.
     """
+    if call.reason is not None:
+        return call.reason, None
     while True:
         # They wrap it in more than one way.
         inner = getattr(problem, "reason", None)
@@ -527,8 +529,6 @@ def _explained(problem: BaseException, call: HttpCall, doing: str) -> tuple[McpE
     text = _without_query(problem)
     # A refused connection has no more to say than the text below.
     cause = problem if text == str(problem) and not isinstance(problem, ConnectionRefusedError) else None
-    if call.reason is not None:
-        return call.reason, cause
     try:
         call.deadline.check(doing)
     except RequestTimeout as passed:
