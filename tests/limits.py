@@ -225,7 +225,7 @@ MET: dict[str, list[Limit]] = {
         Limit("seconds to connect", "client.client:Client(connect_timeout)", "`connect_timeout`",
               "`RequestTimeout`",
               ("tests/test_faults.py::test_the_opening_is_bounded_to_its_last_message",)),
-        Limit("seconds that the time of a call stands still while the user answers", "client.session:MAX_PAUSE",
+        Limit("seconds that the time of a call stands still while the user answers", "client.input_rounds:MAX_PAUSE",
               "",
               "its time goes on", ("tests/kit/threads/test_deadline.py::test_a_pause_counts_up_to_its_limit",)),
         Limit("rounds of questions of one call, and of one task of 2026-07-28", "pages.basic.mrtr:MAX_ROUNDS", "",

@@ -16,10 +16,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Self
 
 from mcp_ref._version import __version__
-from mcp_ref.client import reconnect, targets
-from mcp_ref.client import session as rounds
+from mcp_ref.client import input_rounds, reconnect, targets
 from mcp_ref.client.connecting import Reconnector, server_key
-from mcp_ref.client.session import MAX_PAUSE, Answers, Conversation, Stateless
+from mcp_ref.client.input_rounds import MAX_PAUSE
+from mcp_ref.client.session import Answers, Conversation, Stateless
 from mcp_ref.client.targets import Command, Url
 from mcp_ref.errors import (
     ErrorResponse,
@@ -108,7 +108,7 @@ class Client:
             why. In the stateless era the next call opens another one; over HTTP there it is never called.
         on_reopen: called after another connection was opened: the server had ended the session over HTTP, and what that
             knew is lost (subscriptions, the log level); or, in the stateless era, its process had died. What is sent
-            again then: `client.reopening.may_resend`.
+            again then: `client.reconnect.may_resend`.
 
         What is kept:
         cache: whether to keep results for as long as the server says; several clients can share a `ResultCache`
@@ -235,7 +235,7 @@ class Client:
     complete = completion.complete
     set_log_level = logging.set_log_level
     # basic/patterns/mrtr
-    answers_to = rounds.answers_to
+    answers_to = input_rounds.answers_to
     # client/roots
     roots_changed = roots_page.roots_changed
     # client/elicitation
@@ -437,7 +437,7 @@ class Client:
                 raise RemoteProtocolError(f"the server asked for input {number} times; is each question a new one?")
             # MUST: the next round is a new request, with another id
             # (basic/patterns/mrtr#client-requirements-basic-workflow)
-            asked = rounds.next_round(session, asked, result, options.get("cancel"), deadline)
+            asked = input_rounds.next_round(session, asked, result, options.get("cancel"), deadline)
             # A client MUST NOT keep a result that depends on inputResponses (server/utilities/caching#cache-key)
             cacheable = None
         # 5. The result, for now and for later.

@@ -177,9 +177,6 @@ def server_key(target: Any, *, whole: bool = False) -> Hashable | None:
     return None
 
 
-# -- the first conversation ---------------------------------------------------------------------------------------
-
-
 def find_era(reconnector: Reconnector, ways: list[Route], deadline: Deadline) -> Conversation:
     """Open a conversation, by one of several ways, in the era that the server turns out to speak."""
     failed: list[McpError] = []
@@ -295,9 +292,6 @@ def check_era(problem: McpError, revisions: tuple[Revision, ...], over_http: boo
     if says_session_era(problem, over_http) and not isinstance(problem, TransportClosed):
         names = ", ".join(revision.name for revision in revisions)
         raise RemoteProtocolError(f"the server does not speak {names}: it expects initialize") from problem
-
-
-# -- what a problem says ------------------------------------------------------------------------------------------
 
 
 def says_session_era(problem: McpError, over_http: bool) -> bool:

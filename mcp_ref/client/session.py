@@ -1,9 +1,8 @@
 """Conversation: what a client and a server say to each other, in either era, and who answers a server's questions.
 
 Spec:      basic/lifecycle; basic/versioning, server/discover (2026-07-28); the notifications of the server's pages
-Upholds:   spec_notes/basic/lifecycle.md, spec_notes/basic/versioning.md and spec_notes/basic/patterns/mrtr.md, the
-           rows on the client; spec_notes/client/roots.md, spec_notes/client/sampling.md and
-           spec_notes/client/elicitation.md, the rows on its limits
+Upholds:   spec_notes/basic/lifecycle.md and spec_notes/basic/versioning.md, the rows on the client;
+           spec_notes/client/roots.md, spec_notes/client/sampling.md, spec_notes/client/elicitation.md, on its limits
 Not here:  methods (each page); which way is tried (client/connecting); headers (streamable_http/headers)
 
     open       the request opening(...) until both have a version in common, then agree(...): these two differ by era
@@ -18,7 +17,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -26,11 +24,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp_ref.connection.connection import Answerer, Connection
 from mcp_ref.connection.keep_alive import KeepAlive
-from mcp_ref.errors import ErrorResponse, LocalProtocolError, McpError, MethodNotFound, Refusal, UnsupportedVersion
+from mcp_ref.errors import ErrorResponse, McpError, MethodNotFound, Refusal, UnsupportedVersion
 from mcp_ref.kit.threads.bounded_dict import Latest
 from mcp_ref.kit.threads.deadline import Cancel, Deadline
 from mcp_ref.kit.threads.rates import Rate, RateLimited, RateLimits
-from mcp_ref.pages.basic import mrtr, utilities
+from mcp_ref.pages.basic import utilities
 from mcp_ref.pages.basic.extensions import kinds_of, rows_with
 from mcp_ref.pages.basic.lifecycle import Lifecycle, accept_answer, initialize_params, offered_instead
 from mcp_ref.pages.basic.transports.over_http import MirroringTransport, SessionTransport
@@ -44,7 +42,7 @@ from mcp_ref.revisions import FIRST_STREAMABLE, Revision
 from mcp_ref.wire.messages import JsonObject
 from mcp_ref.wire.methods import Method
 from mcp_ref.wire.negotiated import Negotiated
-from mcp_ref.wire.served import Reply, ServedRequest
+from mcp_ref.wire.served import ServedRequest
 from mcp_ref.wire.transport import Transport
 from mcp_ref.wire.types import client_capabilities, server_capabilities
 
@@ -62,9 +60,6 @@ DEFAULT_RATES: Final[Mapping[str, Rate]] = MappingProxyType(
     dict.fromkeys(("sampling/createMessage", "elicitation/create"), DEFAULT_RATE)
 )
 """How often a server may ask."""
-
-MAX_PAUSE: Final = 300.0
-"""Seconds for which the time limit of a call stands still while the user answers a question of the server."""
 
 
 class ClientContext(utilities.HandlerContext):
@@ -386,53 +381,3 @@ class Stateless(Conversation):
     def usable(self, listed: JsonObject) -> JsonObject:
         """Return the result of `tools/list`: over HTTP with the tools whose calls can be sent."""
         return listed if self._headers is None else self._headers.usable(listed)
-
-
-def answers_to(self: Client, result: JsonObject) -> JsonObject:
-    """Return what this client's functions answer to a result that asks for input, for a call that is driven by hand:
-
-    >>> result = client.call_tool("book", {}, by_hand=True)
-    >>> while result.get("resultType") == "input_required":
-    ...     answers = client.answers_to(result)
-    ...     result = client.call_tool("book", {}, by_hand=True, input_responses=answers,
-    ...                               request_state=result["requestState"])
-
-    The state may be kept meanwhile, and the next round be sent by another process. The session era has no such results.
-    """
-    session = self.session
-    if not isinstance(session, Stateless):
-        raise LocalProtocolError(f"in {session.revision} a result cannot ask for input")
-    return _answers(session, result)
-
-
-def next_round(
-    session: Stateless, asked: JsonObject | None, result: JsonObject, cancel: Cancel | None, deadline: Deadline
-) -> JsonObject:
-    """Return the params of the next round: those that were `asked`, with the answers; `cancel` gives these up too."""
-    began = time.monotonic()
-    responses = _answers(session, result, cancel)
-    # A user who thinks must not use up the time of the call. A question is a sign of life, as progress is.
-    deadline.postpone(min(time.monotonic() - began, MAX_PAUSE))
-    deadline.extend()
-    return mrtr.retry_params(asked, result, responses)
-
-
-def _answers(session: Stateless, result: JsonObject, cancel: Cancel | None = None) -> JsonObject:
-    handles = (session.closing,) if cancel is None else (session.closing, cancel)
-
-    def answer(method: str, params: JsonObject) -> JsonObject:
-        incoming = ServedRequest(method, method, params, Reply(_nowhere))
-        try:
-            for handle in handles:
-                handle.attach(incoming.cancel)
-            return session.client.answers(ClientContext(session, incoming), incoming)
-        finally:
-            for handle in handles:
-                handle.detach(incoming.cancel)
-
-    return mrtr.answer_inputs(result, answer, session.revision)
-
-
-def _nowhere(message: Any, deadline: Deadline) -> None:
-    """Refuse to send while a client's function answers a question: this era has no way for it."""
-    raise LocalProtocolError("in this revision nothing can be sent while you answer a question of the server")

@@ -109,9 +109,6 @@ class Role(Protocol):
         ...
 
 
-# -- one request of ours ------------------------------------------------------------------------------------------
-
-
 class SentRequest(BoundedQueue):
     """A request that we send: the queue in which its messages arrive, and how it ended. See `transport.Pending`.
 
@@ -205,9 +202,6 @@ class SentRequest(BoundedQueue):
     def cancelled(self, reason: str | None) -> None:
         """End the wait because one of the handles was used."""
         self.give_up(RequestCancelled(reason or "cancelled by the caller"))
-
-
-# -- the conversation ---------------------------------------------------------------------------------------------
 
 
 class Connection:

@@ -233,8 +233,6 @@ class Server:
     # client/roots
     roots_changed = roots.when_roots_changed
 
-    # -- what is registered, and what it says of itself
-
     def register(self, feature: str, key: str, entry: Any, *, replace: bool = False) -> None:
         """Put an entry into a registry, and tell the clients.
 
@@ -340,8 +338,6 @@ class Server:
             capabilities["tasks"] = self.tasks.capability(owner)
         return Introduction(self.info, capabilities, self.instructions)
 
-    # -- conversations
-
     def connect(self, transport: Transport, revisions: Sequence[Revision] | None = None) -> Session:
         """Begin a conversation over a transport, and return at once. Close the session, or the server, to end it.
 
@@ -381,8 +377,6 @@ class Server:
         # It may be closed several times, and leaves once.
         if self.span is not None and session in known:
             self.span.leave()
-
-    # -- running
 
     def lifespan(self, function: Callable[[], Iterator[Any]]) -> Callable[[], Iterator[Any]]:
         """Decorator: keep something open while the server serves, such as the connection to a database.

@@ -328,8 +328,9 @@ class Session(Conversation):
         self.subscriptions: frozenset[str] = frozenset()  # URIs; replaced, never changed in place
         self.lifecycle = Lifecycle("server")
         self._ended = threading.Event()
-        self.changing = threading.Lock()  # guards the replacement of `subscriptions`, and _listening
+        self.changing = threading.Lock()  # guards the replacement of `subscriptions`, _listening and _closing
         self._listening: ChannelSubscriptions | None = None
+        self._closing = False
         self.terms = Negotiated("server", revisions[0], METHODS, server.introduction().capabilities, {})
         self.connection = Connection(
             transport, self, self.terms, timeout=server.question_timeout, cap=server.max_workers
@@ -422,7 +423,7 @@ class Session(Conversation):
         if isinstance(answer, dict):
             return answer
         with self.changing:
-            self._listening = self._listening or ChannelSubscriptions(self.connection, self.server.info)
+            self._listening = self._listening or ChannelSubscriptions(self.connection, self.server.info, self._closing)
         self._listening.carry(answer)
         return None
 
@@ -463,12 +464,11 @@ class Session(Conversation):
         deadline = Deadline(timeout)
         if self._keep_alive is not None:
             self._keep_alive.stop()
-        if self._stateless is not None:
-            # What this client listens to ends first, and the workers get a moment to say so. A request to listen that
-            # still waits for its worker finds that it is over.
-            with self.changing:
-                self._listening = self._listening or ChannelSubscriptions(self.connection, self.server.info)
-            self._listening.end(min(drain or FAREWELL_TIMEOUT, timeout / 2))
+        with self.changing:
+            self._closing, listening = True, self._listening
+        if listening is not None:
+            # What this client listens to ends first, and the workers get a moment to say so.
+            listening.end(min(drain or FAREWELL_TIMEOUT, timeout / 2))
         stuck = self.connection.close(deadline, "the server closed the session", drain)
         if self._keep_alive is not None:
             self._keep_alive.join(deadline)

@@ -267,10 +267,11 @@ def note(method: str, params: Any) -> Any:
 
 IS_OVER = """
 import threading
+from mcp_ref.connection import connection
 from mcp_ref.pages.basic import subscriptions as page
-over, opened, ended = threading.Event(), page.Subscriptions.open, page.ChannelSubscriptions.end
+over, opened, ended = threading.Event(), page.Subscriptions.open, connection.Connection.close
 page.Subscriptions.open = lambda *given: over.wait(5) and opened(*given)
-page.ChannelSubscriptions.end = lambda *given: (ended(*given), over.set())
+connection.Connection.close = lambda *given: (over.set(), ended(*given))[1]
 """
 """A request to listen finds its worker only once the server has ended all that it knew of."""
 

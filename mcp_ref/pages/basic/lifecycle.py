@@ -35,8 +35,6 @@ from mcp_ref.wire.types import (
     server_capabilities,
 )
 
-# -- types --------------------------------------------------------------------------------------------------------
-
 
 class InitializeRequestParams(RequestParams):
     """A client's introduction when it opens a session, with the revision that it would like to use."""
@@ -153,9 +151,6 @@ class Lifecycle:
         if after is not None and after != before:
             self.state = after
         return after is not None
-
-
-# -- negotiation --------------------------------------------------------------------------------------------------
 
 
 def negotiate(requested: str, supported: Sequence[Revision]) -> Revision:

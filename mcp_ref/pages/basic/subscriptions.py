@@ -333,15 +333,16 @@ class ChannelSubscriptions:
 
     Args:
         server_info: the `Implementation` of the server, for the result that ends each of them.
+        over: whether the server closes already, so that each ends at once.
 
     Threads: any. A worker writes each time that there is something to write; none is held up in between.
     """
 
-    def __init__(self, connection: Connection, server_info: JsonObject) -> None:
+    def __init__(self, connection: Connection, server_info: JsonObject, over: bool = False) -> None:
         self._peer, self._server_info = connection, server_info
         self._open: set[Subscription] = set()
         self._changed = threading.Condition(threading.Lock())  # guards _open and _over; told when one of _open goes
-        self._over = False
+        self._over = over
 
     def carry(self, subscription: Subscription) -> None:
         """Write what a subscription has to say, from now to its end."""

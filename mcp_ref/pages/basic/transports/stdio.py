@@ -51,9 +51,6 @@ class StdioTransport(LineTransport):
     encode = staticmethod(messages.encode)
 
 
-# -- the server's half --------------------------------------------------------------------------------------------
-
-
 class StdioServerTransport(StdioTransport):
     """The server's side: messages come on standard in, and go to standard out.
 
@@ -103,9 +100,6 @@ class StdioServerTransport(StdioTransport):
     def _why_ended(self, found: str | None) -> str:
         # Answers can still be written: a client that has closed its end may go on reading.
         return "the client closed its end" if found is None else found
-
-
-# -- the client's half --------------------------------------------------------------------------------------------
 
 
 class StdioClientTransport(StdioTransport):
