@@ -93,7 +93,7 @@ def located(text: str, row: Row) -> Row:
             if ast.dump(edited(text, trial)) != wanted:
                 continue
         except (ValueError, SyntaxError, AttributeError, IndexError):
-            continue  # It is no code by itself, or stands there twice.
+            continue  # It is not code by itself, or stands there twice.
         if len(trial["old"]) >= MIN_OLD:
             return trial
         small = trial

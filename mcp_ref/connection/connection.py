@@ -48,7 +48,7 @@ from mcp_ref.errors import (
     RequestTimeout,
     TransportClosed,
 )
-from mcp_ref.kit.bounded import BoundedQueue, Weighed
+from mcp_ref.kit.threads.bounded import BoundedQueue, Weighed
 from mcp_ref.kit.threads.deadline import SIGNAL_INTERVAL, Clock, Deadline
 from mcp_ref.kit.threads.forks import check_process, end_child
 from mcp_ref.kit.threads.warn_once import Complaints

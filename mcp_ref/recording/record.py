@@ -448,7 +448,7 @@ def read_trace(path: str | os.PathLike[str]) -> Iterator[TraceEvent]:
 
 
 def bounded(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a trace file; one that does not end, as in a device, is cut, and so is no event."""
+    """The lines of a trace file; one that does not end, as in a device, is cut, and so is not an event."""
     return iter(partial(file.readline, _MAX_LINE), b"")
 
 

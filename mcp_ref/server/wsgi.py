@@ -19,8 +19,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from mcp_ref.kit.chunked import check_coding, read_chunked
 from mcp_ref.kit.http import http_exchange
+from mcp_ref.kit.http.chunked import check_coding, read_chunked
 from mcp_ref.kit.http.http_exchange import Endpoint, HttpLimits, HttpRefusal, HttpRequest
 from mcp_ref.kit.threads.deadline import Deadline
 from mcp_ref.server.http import Endpoints, HttpOptions, begin_service, service_ended

@@ -32,7 +32,7 @@ from mcp_ref.errors import (
     TaskCancelled,
     TransportClosed,
 )
-from mcp_ref.kit.bounded import BoundedQueue, Weighed
+from mcp_ref.kit.threads.bounded import BoundedQueue, Weighed
 from mcp_ref.kit.threads.deadline import Cancel, Deadline
 from mcp_ref.kit.threads.workers import before_block
 from mcp_ref.pages.basic import tasks as page

@@ -140,7 +140,7 @@ class Tasks:
     # -- records
 
     def create(self, run: TaskRun, message: str | None = None) -> JsonObject:
-        """Create the record of a call that becomes a task. Raises: InternalError: there is no room for another one."""
+        """Create the record of a call that becomes a task. Raises: InternalError: another one does not fit."""
         owner, ttl = run.seed["owner"], run.seed["ttl"]
         now = self.clock()
         if time.monotonic() - self._swept >= SWEEP_INTERVAL:

@@ -21,8 +21,8 @@ import pytest
 from mcp_ref import Client, Command, Context, HttpLimits, HttpRefusal, HttpRequest, Server, Url
 from mcp_ref.connection import connection as peer
 from mcp_ref.errors import McpError, ParseError, RemoteProtocolError, TransportClosed
-from mcp_ref.kit.bounded import MAX_WAITING_SIZE
 from mcp_ref.kit.http.http_exchange import SMALL_BODY
+from mcp_ref.kit.threads.bounded import MAX_WAITING_SIZE
 from mcp_ref.kit.typed import json_schema, json_text
 from mcp_ref.pages.basic.authorization.metadata import MAX_HEADER
 from mcp_ref.pages.basic.authorization.resource_server import Protection

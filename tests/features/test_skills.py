@@ -183,7 +183,7 @@ BAD: dict[str, tuple[dict[str, str | bytes], str]] = {
     "too deep": ({"a/SKILL.md": HEAD.format("a"), "a/" + "d/" * 16 + "x": ""}, "levels"),
     "a backslash": ({"a/SKILL.md": HEAD.format("a"), "a/b\\c": ""}, "no path may have"),
     "the folder itself": ({"SKILL.md": HEAD.format("a")}, "give the folder above"),
-    "keys that are no text elsewhere": (
+    "keys that are not texts elsewhere": (
         {"a/SKILL.md": "---\nname: a\ndescription: d\non: 1\n1:20: 1\n2026-01-01: 1\nb: {on: 1, c: 2}\n---\n"},
         "take 1:20, 2026-01-01, 80, True, b, on differently"),
     "an escape of no character": (

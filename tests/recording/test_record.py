@@ -100,7 +100,7 @@ def test_a_sink_that_raises_is_logged_and_not_heard_of_by_the_connection_nor_by_
     assert "failed on event 2" in caplog.text
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk to be had")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full disk to offer")
 def test_a_full_disk_ends_the_trace_which_the_log_says_once_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     events: list[TraceEvent] = []
     told = Recorder("/dev/full", events.append)

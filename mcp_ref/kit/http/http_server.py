@@ -32,7 +32,7 @@ from http import HTTPStatus
 from http.client import responses
 from typing import Any, NamedTuple
 
-from mcp_ref.kit.chunked import check_coding, read_chunked
+from mcp_ref.kit.http.chunked import check_coding, read_chunked
 from mcp_ref.kit.http.http_exchange import (
     SMALL_BODY,
     TOKEN,

@@ -1,7 +1,7 @@
 """CallbackThread: one thread in which callbacks of the user run, one after the other.
 
 The contract: `put` never blocks; what it takes runs in the order of the calls, and a callback that raises does not keep
-the next from running. At most `MAX_WAITING` wait, with so many bytes as kit/bounded says; more are dropped.
+the next from running. At most `MAX_WAITING` wait, with so many bytes as kit/threads/bounded says; more are dropped.
 `close` is bounded.
 """
 
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from mcp_ref.kit.bounded import BoundedQueue, Weighed
+from mcp_ref.kit.threads.bounded import BoundedQueue, Weighed
 from mcp_ref.kit.threads.deadline import Deadline, has_ended
 
 log = logging.getLogger(__name__)

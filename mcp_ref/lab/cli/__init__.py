@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser = table.parser()
         known = [row.name for rows in table.GROUPS.values() for row in rows]
         if argv and argv[0] not in known and not argv[0].startswith("-"):
-            parser.error(f"there is no command {argv[0]!r}{render.alike(argv[0], known) or '; --help lists them'}")
+            parser.error(f"no command is called {argv[0]!r}{render.alike(argv[0], known) or '; --help lists them'}")
         args, left = parser.parse_known_args(argv[:at])
         args.target = argv[at + 1 :]
         if len(args.target) == 1 and " " in args.target[0] and not os.path.exists(args.target[0]):

@@ -29,7 +29,7 @@ IGNORED: Final = frozenset(("_meta", "ttlMs", "serverInfo", "lastUpdatedAt", "cr
 """Members that are not compared, beside those of `ignore`."""
 
 
-_NO_MESSAGE: Final = "the server says what is no message"
+_NO_MESSAGE: Final = "the server says something that is not a message"
 
 
 class Compared(NamedTuple):

@@ -80,7 +80,7 @@ class ReplayService:
         request: HttpRequest, reply: HttpReply,
     ) -> None:  # fmt: skip
         parts = message if isinstance(message, list) else [message]
-        # What is no message is answered, too: with what is wrong with it.
+        # Anything that is not a message is answered, too, with the reason.
         sound = all(map(is_message, parts))
         asked = [each for each in parts if not is_message(each) or ("method" in each and "id" in each)]
         headers, stateless = {}, session is None

@@ -351,7 +351,7 @@ class Partner:
         self._compare(rest, came)
 
     def _compare(self, rest: str, came: Any) -> None:
-        """Raise Unreached if what came last is none of what is wanted, and find the sentence that it breaks."""
+        """Raise Unreached unless the last message is one that is wanted, and find the sentence that it breaks."""
         others, breaches = ([*self._following(sign)] for sign in ("or ", "! "))
         if all(wrong := [self._unlike(each, came) for each in (rest, *others)]):
             self._wrong_at = len(self._events)

@@ -51,7 +51,7 @@ class Traffic:
         passed: whether the test has ended, and well.
         warnings: after `close`, what it has found that fails nothing.
 
-    Raises: ValueError, as `allow` does: there is no such rule.
+    Raises: ValueError, as `allow` does: no such rule.
     """
 
     def __init__(self, allow: Iterable[str] = ()) -> None:
@@ -95,10 +95,10 @@ class Traffic:
         return wrong
 
     def allow(self, rule: str) -> None:
-        """Let a rule, or the sentence of an id, be broken in this test. Raises: ValueError: there is none."""
+        """Let a rule, or the sentence of an id, be broken in this test. Raises: ValueError: no such rule."""
         known = {each for name, rows in sentences()["rules"].items() for row in rows for each in (name, *row["ids"])}
         if rule not in known | {EXITS, "schema"}:
-            raise ValueError(f"allow: {rule!r} is no rule, and no id of a sentence; mcp-ref check --list shows them")
+            raise ValueError(f"allow: {rule!r} names neither a rule nor a sentence; mcp-ref check --list shows them")
         self._allow.add(rule)
 
     def narrate(self) -> str:

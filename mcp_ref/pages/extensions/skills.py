@@ -467,7 +467,7 @@ _BY_DESCRIPTOR: Final = os.open in os.supports_dir_fd and os.listdir in os.suppo
 
 def _read_folder(folder: str, problems: list[str]) -> Files:
     """The files of all skills below a folder. What a folder holds is opened from its descriptor, so that nothing leads
-    out of it, whatever takes its place meanwhile; where there are no descriptors of folders (Windows), by its path."""
+    out of it, whatever takes its place meanwhile; on a system without descriptors of folders (Windows), by its path."""
     found, room = Files(), _MAX_SNAPSHOT
 
     def read(place: str, of: int | None, path: str, inside: bool) -> None:
@@ -714,7 +714,7 @@ def _differing(one: JsonObject, other: JsonObject) -> list[str]:
         return int(float(text)) if float(text).is_integer() else float(text)
 
     def text(value: Any) -> str:
-        # Readers of YAML 1.1 have keys that are no text, such as `on` and dates: no member of JSON is equal to these.
+        # Readers of YAML 1.1 have keys that are not texts, such as `on` and dates: no member of JSON is equal to these.
         plain = json.dumps(value, default=repr, skipkeys=True)
         return json.dumps(json.loads(plain, parse_float=number), sort_keys=True)
 

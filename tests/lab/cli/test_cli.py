@@ -159,7 +159,7 @@ def test_a_picture_goes_out_as_its_bytes(capfdbinary: pytest.CaptureFixture[byte
 def test_an_unknown_command_is_told_with_the_one_that_is_like_it(capsys: Capture, word: str, told: str) -> None:
     with pytest.raises(SystemExit) as left:
         run(word, "--", "x")
-    assert left.value.code == 2 and f"error: there is no command {told}" in capsys.readouterr().err
+    assert left.value.code == 2 and f"error: no command is called {told}" in capsys.readouterr().err
 
 
 SCHEMA = {

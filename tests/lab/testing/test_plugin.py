@@ -368,10 +368,10 @@ def test_what_is_allowed_must_exist(run: Runner, name: str) -> None:
         run.tests(f"@pytest.mark.mcp(server=BAD)\n{LISTS}", "-o", f"mcp_allow={name}"),
     ):
         result.assert_outcomes(errors=1)
-        alone(result, f"allow: '{name}' is no rule, and no id of a sentence; mcp-ref check --list shows them")
+        alone(result, f"allow: '{name}' names neither a rule nor a sentence; mcp-ref check --list shows them")
     run.tests(
         "def test_itself(mcp_traffic):\n"
-        f"    with pytest.raises(ValueError, match='is no rule'): mcp_traffic.allow({name!r})\n"
+        f"    with pytest.raises(ValueError, match='neither a rule'): mcp_traffic.allow({name!r})\n"
         "    mcp_traffic.allow('tool_names_are_plain')\n"
     ).assert_outcomes(passed=1)
 

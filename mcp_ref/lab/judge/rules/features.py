@@ -51,7 +51,7 @@ from mcp_ref.lab.words import LOG_LEVEL
 
 @lru_cache(maxsize=1000)
 def _schema_problem(text: bytes) -> str | None:
-    """Return the problem of a schema by its dialect; None if there is none, or if the dialect is not known here."""
+    """Return the problem of a schema by its dialect; None without one, or if the dialect is not known here."""
     import json
 
     from jsonschema import validators

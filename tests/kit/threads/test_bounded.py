@@ -1,4 +1,4 @@
-"""kit/bounded: what waits is bounded in number and in bytes, and costs nothing where nothing waits."""
+"""kit/threads/bounded: what waits is bounded in number and in bytes, and costs nothing where nothing waits."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.kit import bounded
-from mcp_ref.kit.bounded import BoundedQueue, Weighed
+from mcp_ref.kit.threads import bounded
+from mcp_ref.kit.threads.bounded import BoundedQueue, Weighed
 
 
 def got(queue: BoundedQueue, number: int = 1) -> list[Any]:

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from mcp_ref.kit.chunked import MAX_SKIPPED, read_chunked
+from mcp_ref.kit.http.chunked import MAX_SKIPPED, read_chunked
 from mcp_ref.kit.http.http_exchange import SMALL_BODY, HttpLimits, HttpRefusal, HttpReply, HttpRequest
 from tests.kit.http.test_http_server import idle, serving, still_works
 from tests.pages.basic.transports.streamable_http.raw import Answer, Wire, request
