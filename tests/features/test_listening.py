@@ -238,11 +238,11 @@ def test_a_listener_on_http_that_does_not_read_holds_up_nobody() -> None:
 def test_a_server_on_http_feels_that_nobody_takes_its_events(end: str) -> None:
     full, events_sent = threading.Event(), 200
 
-    def answer(wire: Wire, asked: Asked) -> None:
+    def answer(wire: Wire, asked: Asked) -> bool | None:
         request, about = asked.json(), {"io.modelcontextprotocol/subscriptionId": asked.json()["id"]}
         if request["method"] != subscriptions.LISTEN:
             wire.send(content({"jsonrpc": "2.0", "id": request["id"], "result": DISCOVERED}))
-            return
+            return True  # the connection goes on
         wire.send(STREAM_HEAD, event(note(subscriptions.ACKNOWLEDGED, {"notifications": {}, "_meta": about})))
         changed = event(note(TOOLS, {"_meta": {**about, "filled": "x" * 300_000}}))
         for _ in range(events_sent):
@@ -251,6 +251,7 @@ def test_a_server_on_http_feels_that_nobody_takes_its_events(end: str) -> None:
             wire.send(changed)
         ended = {"resultType": "complete", "_meta": about}
         wire.send(event({"jsonrpc": "2.0", "id": request["id"], "result": ended}), END)
+        return None
 
     with ScriptedServer(post=answer) as server, Client(server.url, revision="2026-07-28") as client:
         with client.listen(tools=True) as events:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, RequestTimeout, Server
-from mcp_ref.client import session as rounds_module
+from mcp_ref.client import input_rounds as rounds_module
 from mcp_ref.connection import connection as peer_module
 from mcp_ref.connection.connection import Connection
 from mcp_ref.kit.threads import deadline as deadline_module

@@ -46,8 +46,8 @@ with issuing() as issuer:
             client.call_tool("echo")
             seen = list(walk.seen)
 for file, name in seen:
-    if file.startswith("basic/authorization/"):
-        print(file.removeprefix("basic/authorization/").removesuffix(".py"), name)
+    if file.startswith("pages/basic/authorization/"):
+        print(file.removeprefix("pages/basic/authorization/").removesuffix(".py"), name)
 """
 
 

@@ -296,7 +296,8 @@ class HttpTransport:
                 facts = {"exchange": call.exchange, "method": method, "headers": {**http.headers, **sent}}
                 self._note("send", facts, message)
             reply = http.open(call, method, sent, text, url=url)
-            if authorized is None or not authorized.again(reply, partial(self._deliver, reply)):
+            refused = reply.status in (401, 403)
+            if not refused or authorized is None or not authorized.again(reply, partial(self._deliver, reply)):
                 return reply
             reply.close()
 
