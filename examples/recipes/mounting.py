@@ -7,7 +7,7 @@ Needs: nothing
 A part is a function that registers. So its tools have the context, questions and progress of the server they are in.
 """
 
-from mcp_ref import Client, Context, Server, text_of
+from mcp_ref import Client, Context, Server, contents_bytes, text_of
 
 
 def counter(server: Server, name: str, start: int = 0) -> None:
@@ -33,6 +33,6 @@ counter(server, "pears", 10)
 if __name__ == "__main__":
     with Client(server) as client:
         added = [text_of(client.call_tool(name, {"number": 5})) for name in ("apples_add", "pears_add")]
-        print(*added, "|", client.read_resource("counter://pears")["contents"][0]["text"])
+        print(*added, "|", contents_bytes(client.read_resource("counter://pears")["contents"][0]).decode())
 
 # Output: 5 15 | pears is 15

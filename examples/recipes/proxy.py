@@ -20,7 +20,7 @@ far = Server("far")
 @far.tool()
 def book(city: str, ctx: Context) -> str:
     """Book a trip."""
-    seat = ctx.elicit("Which seat?", {"seat": {"type": "string"}})["content"]["seat"]
+    seat = ctx.elicit("Which seat?", {"seat": {"type": "string"}}).get("content", {}).get("seat", "any")
     ctx.progress(1, 2, "paying")
     return f"{city}, seat {seat}"
 
@@ -40,8 +40,8 @@ def proxy_of(target: Any) -> Server:
 
     with Client(target) as other:
         for tool in other.list_tools():
-            about = {"description": tool.get("description"), "input_schema": tool["inputSchema"]}
-            server.tool(tool["name"], **about)(forwarding(tool["name"]))
+            name, says, takes = tool["name"], tool.get("description"), tool["inputSchema"]
+            server.tool(name, description=says, input_schema=takes)(forwarding(name))
     return server
 
 
