@@ -27,6 +27,13 @@ ON_PURPOSE: dict[str, set[str]] = {
                     "unsupported_versions_are_400", "error_answers_a_request", "codes_of_the_past_are_gone"},
     # Clients by hand, which send no more than the test needs.
     "test_http::test_a_client_that_does_not_read_holds_up": {"version_header_is_sent"},
+    "test_http::test_a_client_whose_bodies_come_in_chunks": {"version_header_is_sent"},
+    "test_operating::test_each_refusal_of_http": {
+        "result_or_error", "requests_say_what_they_are", "bodies_are_messages"},
+    # Servers by hand, one of which prints between its messages.
+    "test_noise::": {"results_have_a_type", "result_or_error", "is_json_rpc", "bodies_are_messages",
+                     "stdout_has_messages_only", "result_answers_a_request", "streams_are_not_buffered"},
+    "test_listening::test_a_server_on_http_feels": {"streams_are_not_buffered"},
     "test_limits::test_the_events_of_a_stream_go_with_its_session": {
         "version_header_is_sent", "id_not_used_before", "messages_go_on_one_stream"},
     # What is refused, and has to be sent for that.
