@@ -6,7 +6,7 @@ Upholds:   spec_notes/basic/lifecycle.md and spec_notes/basic/versioning.md, the
 Not here:  methods (each page); which way is tried (client/connecting); headers (streamable_http/headers)
 
     open       the request opening(...) until both have a version in common, then agree(...): these two differ by era
-    ask        peer.request(...), by Client.request
+    ask        connection.request(...), by Client.request
     take       a notification of the server: checked, noted, and passed to the callback that it belongs to
     answer     a question of the server: by the function that the user gave
 
@@ -73,7 +73,7 @@ class ClientContext(utilities.HandlerContext):
     """
 
     def __init__(self, conversation: Conversation, incoming: ServedRequest) -> None:
-        self._peer, self.incoming = conversation.connection, incoming
+        self._connection, self.incoming = conversation.connection, incoming
         terms = conversation.connection.terms
         self.revision, self.capabilities = terms.revision, terms.local
         # MUST: let the user see which server asks (client/elicitation#user-interaction-model)
@@ -86,7 +86,7 @@ class ClientContext(utilities.HandlerContext):
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         """See `HandlerContext`."""
-        self._peer.notify(method, params, self.incoming)
+        self._connection.notify(method, params, self.incoming)
 
 
 class Answers:

@@ -199,10 +199,10 @@ class _HostedContext(ClientContext):
     """The question of a server that has become a task."""
 
     def __init__(self, ctx: ClientContext, own: ServedRequest, run: TaskRun) -> None:
-        self._peer, self.incoming, self._run, self.last_progress = ctx._peer, own, run, None
+        self._connection, self.incoming, self._run, self.last_progress = ctx._connection, own, run, None
         self.revision, self.capabilities, self.server_info = ctx.revision, ctx.capabilities, ctx.server_info
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
         """See `ClientContext`; nothing is sent once the task has ended."""
         if not self._run.cancel.cancelled:
-            self._peer.notify(method, related(cast(str, self._run.id), params or {}))
+            self._connection.notify(method, related(cast(str, self._run.id), params or {}))

@@ -28,7 +28,7 @@ class KeepAlive:
     """
 
     def __init__(self, connection: Connection, interval: float) -> None:
-        self._peer, self._interval = connection, interval
+        self._connection, self._interval = connection, interval
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -42,13 +42,13 @@ class KeepAlive:
     def _run(self) -> None:
         while not self._stop.wait(self._interval):
             try:
-                self._peer.request("ping", None, {"timeout": self._interval})
+                self._connection.request("ping", None, {"timeout": self._interval})
             except (ErrorResponse, RemoteProtocolError):
                 continue  # An answer all the same: the peer is there.
             except RequestTimeout:
                 # SHOULD: log it, and treat it as a failed connection (basic/utilities/ping#error-handling)
                 log.warning("no answer to a ping within %g s: the connection counts as lost", self._interval)
-                self._peer.fail(TransportClosed(f"no answer to a ping within {self._interval:g} s"))
+                self._connection.fail(TransportClosed(f"no answer to a ping within {self._interval:g} s"))
                 return
             except McpError:
                 return

@@ -78,7 +78,7 @@ class Reports:
     """
 
     def __init__(self, connection: Connection, callback: ProgressCallback) -> None:
-        self._peer, self._callback, self.token = connection, callback, f"task-{next(_NUMBERS)}"
+        self._connection, self._callback, self.token = connection, callback, f"task-{next(_NUMBERS)}"
         self._changed = threading.Condition(threading.Lock())  # guards the two fields below; told when none is left
         self._waiting = BoundedQueue()
         self._telling = False
@@ -88,10 +88,10 @@ class Reports:
         """Take a report; never blocks."""
         with self._changed:
             if not self._waiting.offer(params, params, MAX_UNREAD):
-                self._peer.complain("dropped a report of progress: on_progress of a task is too slow")
+                self._connection.complain("dropped a report of progress: on_progress of a task is too slow")
             first, self._telling = not self._telling, True
         if first:
-            self._peer.run(self._tell)
+            self._connection.run(self._tell)
 
     def _tell(self) -> None:
         while True:

@@ -40,9 +40,9 @@ def request_batch(
     """
     options = options or {}
     check_options(options, "a batch")
-    peer = self.session.connection
-    if not peer.terms.revision.batching:
-        raise LocalProtocolError(f"revision {peer.terms.revision} has no batches")
+    connection = self.session.connection
+    if not connection.terms.revision.batching:
+        raise LocalProtocolError(f"revision {connection.terms.revision} has no batches")
     if not calls:
         raise LocalProtocolError("a batch must not be empty")
     if len(calls) > MAX_BATCH:
@@ -50,12 +50,12 @@ def request_batch(
     # `initialize` MUST NOT be part of a batch (2025-03-26/basic/lifecycle#initialization)
     if alone := UNCANCELLABLE & {method for method, _ in calls}:
         raise LocalProtocolError(f"{', '.join(alone)} must not be part of a batch")
-    deadline = peer.begin_wait(options)
-    batch = [peer.request_type(method, options, deadline) for method, _ in calls]
+    deadline = connection.begin_wait(options)
+    batch = [connection.request_type(method, options, deadline) for method, _ in calls]
     results: list[JsonObject | McpError] = []
     try:
-        begun = [peer.begin(pending, params) for pending, (_, params) in zip(batch, calls, strict=True)]
-        peer.transport.send(begun, deadline)
+        begun = [connection.begin(pending, params) for pending, (_, params) in zip(batch, calls, strict=True)]
+        connection.transport.send(begun, deadline)
         for pending in batch:
             pending.sent = True
         for pending in batch:
@@ -67,7 +67,7 @@ def request_batch(
         return results
     except BaseException as reason:
         for pending in batch:
-            peer.abandon(pending, reason)
+            connection.abandon(pending, reason)
         raise
 
 

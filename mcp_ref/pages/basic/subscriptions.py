@@ -339,7 +339,7 @@ class ChannelSubscriptions:
     """
 
     def __init__(self, connection: Connection, server_info: JsonObject, over: bool = False) -> None:
-        self._peer, self._server_info = connection, server_info
+        self._connection, self._server_info = connection, server_info
         self._open: set[Subscription] = set()
         self._changed = threading.Condition(threading.Lock())  # guards _open and _over; told when one of _open goes
         self._over = over
@@ -348,10 +348,10 @@ class ChannelSubscriptions:
         """Write what a subscription has to say, from now to its end."""
         with self._changed:
             self._open.add(subscription)
-        subscription.carry(partial(self._peer.run_soon, partial(self._write, subscription)))
+        subscription.carry(partial(self._connection.run_soon, partial(self._write, subscription)))
         if self._over:
             subscription.end("the server closes")
-            if self._peer.closed is not None:
+            if self._connection.closed is not None:
                 self._write(subscription)  # here: the workers take nothing more
 
     def _write(self, subscription: Subscription) -> None:
@@ -362,11 +362,11 @@ class ChannelSubscriptions:
                 # SHOULD: a server that ends a subscription answers the `subscriptions/listen` request with an empty
                 # result (basic/patterns/subscriptions#graceful-closure). It goes first: some clients take what comes
                 # next for a loss of the subscription and read no further.
-                self._peer.answer(subscription.incoming, complete(subscription.closing(), self._server_info))
+                self._connection.answer(subscription.incoming, complete(subscription.closing(), self._server_info))
                 if not subscription.gone:
                     # MUST: over stdio a server ends a subscription with `notifications/cancelled` and the id of its
                     # request (basic/patterns/cancellation#behavior-requirements)
-                    self._peer.transport.send(subscription.cancelled_notification(), Deadline(WRITE_TIMEOUT))
+                    self._connection.transport.send(subscription.cancelled_notification(), Deadline(WRITE_TIMEOUT))
         except (McpError, OSError) as problem:
             log.debug("could not say that the subscription %r has ended: %s", subscription.id, problem)
         finally:
@@ -381,7 +381,7 @@ class ChannelSubscriptions:
             still_open, self._over = list(self._open), True
         for subscription in still_open:
             subscription.end("the server closes")
-        if self._peer.closed is not None:
+        if self._connection.closed is not None:
             # Workers take nothing more; but a client that has closed its end may go on reading. Daemon: it may not.
             last_words: Callable[[], object] = partial(list, map(self._write, still_open))
             threading.Thread(target=last_words, name="mcp-farewell", daemon=True).start()

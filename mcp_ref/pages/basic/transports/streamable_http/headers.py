@@ -342,7 +342,7 @@ class RequestHeaders:
     """
 
     def __init__(self, connection: Connection, extensions: Iterable[Extension]) -> None:
-        self._peer, self._extensions = connection, tuple(extensions)
+        self._connection, self._extensions = connection, tuple(extensions)
         self._schemas: dict[str, JsonObject] = {}  # by the name of the tool; replaced, never changed in place
 
     def mirror(self, message: JsonObject) -> Mapping[str, str]:
@@ -351,7 +351,7 @@ class RequestHeaders:
         # MUST: a client that supports `x-mcp-header` repeats the arguments so marked in headers
         # (basic/transports/streamable-http#custom-headers-from-tool-parameters)
         schema = self._schemas.get(name) if isinstance(name, str) else None
-        return mirror(message, self._peer.terms.revision.name, schema, self._extensions)
+        return mirror(message, self._connection.terms.revision.name, schema, self._extensions)
 
     def usable(self, result: JsonObject) -> JsonObject:
         """The result of `tools/list`, with the tools whose calls can be sent."""
