@@ -97,16 +97,14 @@ class Soak:
                     with self.lock:
                         self.killed += 1
 
-    def restart(self, port: int, process: subprocess.Popen[bytes]) -> None:
-        """Kill an HTTP server now and then, and start it again."""
+    def restart(self, port: int, servers: dict[int, subprocess.Popen[bytes]]) -> None:
+        """Kill an HTTP server now and then, and start it again. The last one goes on for the calls that are under way."""
         while not self.over.wait(self.random.uniform(2, 5)):
-            process.kill()
-            process.wait()
+            servers[port].kill()
+            servers[port].wait()
             with self.lock:
                 self.killed += 1
-            process = self.http_server(port)
-        process.terminate()
-        process.wait()
+            servers[port] = self.http_server(port)
 
     # -- clients
 
@@ -238,7 +236,7 @@ def run(soak: Soak, seconds: float, threads: int, seed: int, lasting: int, morta
     all_seats = list(seats(soak, ports))
     trouble = [
         threading.Thread(target=soak.kill_stdio_servers, name="soak-killer"),
-        threading.Thread(target=soak.restart, args=(mortal, servers.pop(mortal)), name="soak-restarter"),
+        threading.Thread(target=soak.restart, args=(mortal, servers), name="soak-restarter"),
     ]
     workers = [
         threading.Thread(target=soak.work, args=(all_seats[number % len(all_seats)],), name=f"soak-{number}")
