@@ -98,7 +98,7 @@ class Soak:
                         self.killed += 1
 
     def restart(self, port: int, servers: dict[int, subprocess.Popen[bytes]]) -> None:
-        """Kill an HTTP server now and then, and start it again. The last one goes on for the calls that are under way."""
+        """Kill an HTTP server now and then, and start it again. The last one goes on for calls that are under way."""
         while not self.over.wait(self.random.uniform(2, 5)):
             servers[port].kill()
             servers[port].wait()
