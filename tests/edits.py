@@ -7,7 +7,6 @@ expression, or statements that follow each other. `old` stands there once. A row
 from __future__ import annotations
 
 import ast
-import itertools
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -70,62 +69,3 @@ def _places(scope: ast.AST, old: list[str]) -> Iterator[tuple[ast.AST, str, int 
             part = several[start : start + len(old)]
             if [type(node).__name__ for node in part] == kinds and [*map(ast.dump, part)] == old:
                 yield owner, field, start if isinstance(value, list) else None
-
-
-# -- from an edit of the text -----------------------------------------------------------------------------------------
-
-MIN_OLD, MAX_OLD = 15, 250
-"""Characters of the code that a row names: enough to be recognized, and not a whole table or class."""
-
-
-def located(text: str, row: Row) -> Row:
-    """Turn a row that replaces text into one that names the smallest code; one that cannot say it stays as it is."""
-    if "in" in row:
-        return row
-    before, after = ast.parse(text), edited(text, row)
-    wanted, small = ast.dump(after), row
-    for scope, old, new in reversed([*_differences(before, after)]):
-        try:
-            code = {"old": "\n".join(map(ast.unparse, old)), "new": "\n".join(map(ast.unparse, new))}
-            if len(code["old"]) > MAX_OLD:
-                break
-            trial = {"file": row["file"], "in": scope, **{key: row[key] for key in row if key != "file"}, **code}
-            if ast.dump(edited(text, trial)) != wanted:
-                continue
-        except (ValueError, SyntaxError, AttributeError, IndexError):
-            continue  # It is not code by itself, or stands there twice.
-        if len(trial["old"]) >= MIN_OLD:
-            return trial
-        small = trial
-    return small
-
-
-def _differences(before: Any, after: Any, scope: str = "") -> Iterator[tuple[str, list[Any], list[Any]]]:
-    """The part of a tree in which two differ, again and again from the whole to the smallest."""
-    if type(before) is not type(after):
-        return
-    if isinstance(before, ast.FunctionDef | ast.ClassDef):
-        scope = f"{scope}.{before.name}".lstrip(".")
-    fields = [field for field in before._fields if not _same(getattr(before, field), getattr(after, field))]
-    if len(fields) != 1:
-        return
-    old, new = getattr(before, fields[0]), getattr(after, fields[0])
-    if isinstance(old, ast.AST):
-        yield scope, [old], [new]
-        yield from _differences(old, new, scope)
-    elif isinstance(old, list):
-        first = sum(1 for _ in itertools.takewhile(lambda pair: _same(*pair), zip(old, new, strict=False)))
-        rest = zip(old[:first:-1], new[:first:-1], strict=False) if min(len(old), len(new)) > first else ()
-        last = sum(1 for _ in itertools.takewhile(lambda pair: _same(*pair), rest))
-        # With a statement before or after it, where the difference alone is nothing or stands there twice.
-        for more, also in itertools.product((2, 1, 0), repeat=2):
-            start, left = max(first - more, 0), max(last - also, 0)
-            yield scope, old[start : len(old) - left], new[start : len(new) - left]
-        if len(old) - first - last == len(new) - first - last == 1:
-            yield from _differences(old[first], new[first], scope)
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, list):
-        return isinstance(other, list) and len(one) == len(other) and all(map(_same, one, other))
-    return ast.dump(one) == ast.dump(other) if isinstance(one, ast.AST) and isinstance(other, ast.AST) else one == other
