@@ -25,6 +25,14 @@ def _ours() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name.startswith("mcp-")}
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nothing_stays_open() -> Iterator[None]:
+    """What is still open at the end of the run is a ResourceWarning in the last test, and so an error."""
+    yield
+    gc.unfreeze()
+    gc.collect()
+
+
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
     yield from threads_are_gone()

@@ -26,6 +26,7 @@ def run(path: Path) -> str:
     """What the program prints; it must say nothing on stderr, not even a warning."""
     command = [sys.executable, "-W", "error", str(path)]
     env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'unhurried'}"}
+    env["PYTEST_ADDOPTS"] = "-p no:randomly"  # Where a lesson runs pytest, in the order that it shows.
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return normal(done.stdout)
@@ -74,9 +75,8 @@ def test_the_page_of_the_lessons_has_a_track_for_each_era(track: str) -> None:
     assert [int(number) for number in re.findall(r"^- \[(\d+)\]", part, re.MULTILINE)] == TRACKS[track]
 
 
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
-def test_each_example_says_how_to_run_it(path: Path) -> None:
-    assert f"    python examples/{path.name}\n" in path.read_text("utf-8")
+def test_each_example_says_how_to_run_it() -> None:
+    assert all(f"    python examples/{path.name}\n" in path.read_text("utf-8") for path in LESSONS)
 
 
 HEAD = re.compile(r'"""Lesson \d+: .+\n\nEra: {7}(.+)\nRevision: {2}(.+)\nPage: {6}(.+)\nNeeds: {5}(.+)\n\n')
@@ -85,26 +85,22 @@ PAGES = {row.page for row in METHODS.values()} | {
 }
 
 
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
-def test_each_lesson_says_its_era_its_revision_its_pages_and_what_it_needs(path: Path) -> None:
-    found = HEAD.match(path.read_text("utf-8"))
-    assert found is not None
-    era, revision, page, needs = found.groups()
-    revisions = [REVISIONS[name] for name in re.findall(r"\d{4}-\d\d-\d\d", revision)] or [*REVISIONS.values()]
-    assert {"session": {"session"}, "stateless": {"stateless"}, "both": {"session", "stateless"}}[era] == {
-        each.era for each in revisions
-    }
-    assert page.startswith("every page") or set(page.split(", ")) <= PAGES
-    assert all(int(number) < int(path.name[:2]) for number in re.findall(r"\d+", needs.partition(";")[0]))
+ERAS = {"session": {"session"}, "stateless": {"stateless"}, "both": {"session", "stateless"}}
 
 
-@pytest.mark.parametrize("path", LESSONS[1:], ids=lambda path: path.stem)
-def test_each_lesson_speaks_the_revisions_that_its_head_names(path: Path) -> None:
-    text = path.read_text("utf-8")
-    head, code = text[: text.index('"""\n', 3)], text[text.index('"""\n', 3) :].partition(MARK)[0]
-    revision = HEAD.match(head + '"""').group(2)  # type: ignore[union-attr]
-    pinned = set(re.findall(r'"(\d{4}-\d\d-\d\d)"', code)) & set(REVISIONS)
-    assert revision == "all five" or pinned <= set(re.findall(r"\d{4}-\d\d-\d\d", revision))
+def test_each_lesson_says_its_era_its_revision_its_pages_and_what_it_needs_and_keeps_to_them() -> None:
+    for path in LESSONS:
+        text = path.read_text("utf-8")
+        found = HEAD.match(text)
+        assert found is not None, path
+        era, revision, page, needs = found.groups()
+        named = set(re.findall(r"\d{4}-\d\d-\d\d", revision)) or {*REVISIONS}
+        assert ERAS[era] == {REVISIONS[name].era for name in named}, path
+        assert page.startswith("every page") or set(page.split(", ")) <= PAGES, path
+        assert all(int(number) < int(path.name[:2]) for number in re.findall(r"\d+", needs.partition(";")[0])), path
+        code = text[text.index('"""\n', 3) :].partition(MARK)[0]
+        pinned = set(re.findall(r'"(\d{4}-\d\d-\d\d)"', code)) & set(REVISIONS)
+        assert path == LESSONS[0] or pinned <= named, path
 
 
 if __name__ == "__main__":

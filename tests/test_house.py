@@ -21,8 +21,6 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 from mcp_ref import errors, facts
 from mcp_ref.lab import words
 from mcp_ref.pages.basic import tasks, versioning
@@ -96,22 +94,16 @@ def outer_imports(module: str) -> set[str]:
     return {name.split(".")[0] for name in whole}
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_imports_lead_down(module: str) -> None:
-    # The public names load their module when they are asked for, by its name.
-    here = floor_of(module)
-    wrong = {
-        name for name in leads_to(module, types=False) if room_of(name) != room_of(module) and floor_of(name) >= here
-    }
-    assert not wrong, f"{module} must not import {sorted(wrong)}, inside a function either"
+def test_imports_lead_down() -> None:
+    """Those inside functions too. The public names load their module when they are asked for, by its name."""
+    arrows = ((module, name) for module in MODULES for name in leads_to(module, types=False))
+    assert not [each for each in arrows if len({*map(room_of, each)}) > 1 and floor_of(each[1]) >= floor_of(each[0])]
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if room_of(module) == "lab"])
-def test_the_laboratory_imports_public_names_the_recording_and_facts(module: str) -> None:
-    wrong = {
-        name for name in leads_to(module, types=True) if room_of(name) not in {"lab", "__init__", "recording", "facts"}
-    }
-    assert not wrong, f"{module} must import {sorted(wrong)} by a public name, or by mcp_ref.facts"
+def test_the_laboratory_imports_public_names_the_recording_and_facts() -> None:
+    doors = {"lab", "__init__", "recording", "facts"}
+    arrows = ((module, name) for module in MODULES if room_of(module) == "lab" for name in leads_to(module, types=True))
+    assert not [each for each in arrows if room_of(each[1]) not in doors]
 
 
 def test_facts_are_few_and_used_by_the_laboratory_alone() -> None:
@@ -135,10 +127,10 @@ def test_the_laboratory_spells_words_as_the_pages_do() -> None:
     assert not spelled
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if floor_of(module) < floor_of("pages")])
-def test_the_ground_of_the_pages_names_no_role_for_its_types_either(module: str) -> None:
+def test_the_ground_of_the_pages_names_no_role_for_its_types_either() -> None:
     """A page does, under TYPE_CHECKING: its `self` is a `Client`, its `ctx` a `Context`."""
-    assert not {name for name in leads_to(module, types=True) if room_of(name) in ROLES}
+    ground = (module for module in MODULES if floor_of(module) < floor_of("pages"))
+    assert not [module for module in ground if ROLES & set(map(room_of, leads_to(module, types=True)))]
 
 
 def circles(*, types: bool) -> list[set[str]]:
@@ -167,9 +159,7 @@ def test_types_make_one_circle_of_roles_and_pages_and_others_within_a_folder() -
     assert {room_of(module) for circle in wide for module in circle} <= {*ROLES, "pages", "connection", "tasks", "wire"}
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_imports_nothing_beyond_the_standard_library_requests_and_jsonschema(module: str) -> None:
-    outside = outer_imports(module) - set(sys.stdlib_module_names)
+def test_imports_nothing_beyond_the_standard_library_requests_and_jsonschema() -> None:
     # urllib3 is what `requests` sends with, referencing what `jsonschema` resolves with: they come with them.
     allowed = {"mcp_ref", "requests", "urllib3", "jsonschema", "referencing", "jsonschema_specifications"}
     # Signatures, the bus and skills need the extras `auth`, `redis` and `skills`, and one module each does. The plugin
@@ -180,12 +170,12 @@ def test_imports_nothing_beyond_the_standard_library_requests_and_jsonschema(mod
         "pages/extensions/frontmatter": {"yaml"},
         "lab/testing/plugin": {"pytest"},
     }
-    assert outside <= allowed | extra.get(module, set())
+    outside = {module: outer_imports(module) - set(sys.stdlib_module_names) - allowed for module in MODULES}
+    assert {module: names for module, names in outside.items() if names} == extra
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_has_no_event_loop(module: str) -> None:
-    assert not outer_imports(module) & {"asyncio", "anyio", "trio", "concurrent"}
+def test_has_no_event_loop() -> None:
+    assert not [module for module in MODULES if outer_imports(module) & {"asyncio", "anyio", "trio", "concurrent"}]
 
 
 def test_revisions_are_compared_in_one_place() -> None:

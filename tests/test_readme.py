@@ -191,8 +191,8 @@ def output(command: str, folder: Path) -> str:
     names = {"mcp-ref": [sys.executable, "-m", "mcp_ref"], "python": [sys.executable]}
     words = [each for word in shlex.split(first) for each in names.get(word, [word])]
     env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'unhurried'}"}
-    # The plugin of this clone, whichever one is installed.
-    env["PYTEST_ADDOPTS"] = "-p no:mcp_ref -p mcp_ref.lab.testing.plugin -p no:cacheprovider"
+    # The plugin of this clone, whichever one is installed, and the tests in their order.
+    env["PYTEST_ADDOPTS"] = "-p no:mcp_ref -p mcp_ref.lab.testing.plugin -p no:cacheprovider -p no:randomly"
     done = subprocess.run(
         words, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
     )

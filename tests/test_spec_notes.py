@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -299,51 +299,47 @@ def summary() -> str:
 # -- the specification --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
-def test_the_tables_of_a_note_are_made_from_its_rows(note: Note) -> None:
-    text = (ROOT / note.path).read_text("utf-8")
-    assert text == written(note, text), "run python -m tests.test_spec_notes --write"
+def rows() -> list[Row]:
+    return [row for note in notes() for row in note.rows]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(NOTES).as_posix())
-def test_every_note_has_the_form(path: Path) -> None:
-    assert read_note(path).rows
+def none(wrong: Iterable[object]) -> None:
+    """Fail with each of them on a line."""
+    assert not (lines := [*map(str, wrong)]), "\n".join(lines)
+
+
+def test_every_note_has_the_form() -> None:
+    assert all(read_note(path).rows for path in FILES)
+
+
+def test_the_tables_of_a_note_are_made_from_its_rows() -> None:
+    texts = {note: (ROOT / note.path).read_text("utf-8") for note in notes()}
+    stale = [note.path for note, text in texts.items() if text != written(note, text)]
+    assert not stale, "run python -m tests.test_spec_notes --write"
 
 
 @needs_the_specification
-@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
-def test_every_id_exists_and_has_the_level_of_its_row(note: Note) -> None:
+def test_every_id_exists_and_a_row_has_the_level_of_one() -> None:
     known = requirements()
-    wrong = [f"{row}: {each}" for row in note.rows for each in row.ids if each not in known]
-    assert not wrong, "\n".join(["no such requirement:", *wrong])
-    odd = [str(row) for row in note.rows if row.ids and row.level not in {known[each]["level"] for each in row.ids}]
-    assert not odd, f"the level is that of none of the ids: {odd}"
+    none(f"{row}: no such requirement: {each}" for row in rows() for each in row.ids if each not in known)
+    none(row for row in rows() if row.ids and row.level not in {known[each]["level"] for each in row.ids})
 
 
 @needs_the_specification
-@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
-def test_a_row_has_ids_wherever_its_page_has_any(note: Note) -> None:
+def test_a_row_has_ids_wherever_its_page_has_any() -> None:
     counted = {entry["page"] for entry in requirements().values()}
-    assert all(row.ids for row in note.rows) or counted.isdisjoint(note.pages)
+    none(row for note in notes() if not counted.isdisjoint(note.pages) for row in note.rows if not row.ids)
 
 
-@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
-def test_no_id_has_two_rows(note: Note) -> None:
-    seen = Counter(each for other in notes() for row in other.rows for each in row.ids)
-    mine = {each for row in note.rows for each in row.ids}
-    assert not {each for each in mine if seen[each] > 1}
+def test_no_id_has_two_rows() -> None:
+    none(each for each, times in Counter(each for row in rows() for each in row.ids).items() if times > 1)
 
 
 @needs_the_specification
-@pytest.mark.parametrize("page", sorted(counts()))
-def test_every_binding_requirement_in_scope_has_a_row(page: str) -> None:
-    answered = {each for note in notes() for row in note.rows for each in row.ids}
-    missing = [
-        f"{each}: {entry['text']}"
-        for each, entry in requirements().items()
-        if entry["page"] == page and entry["level"] in BINDING and not out_of_scope(each) and each not in answered
-    ]
-    assert not missing, "\n".join([f"{len(missing)} without a row:", *missing])
+def test_every_binding_requirement_in_scope_has_a_row() -> None:
+    answered = {each for row in rows() for each in row.ids}
+    asked = ((each, entry) for each, entry in requirements().items() if entry["level"] in BINDING)
+    none(f"{each}: {entry['text']}" for each, entry in asked if each not in answered and not out_of_scope(each))
 
 
 @needs_the_specification
@@ -384,19 +380,22 @@ PUBLISHED = [note for note in notes() if not note.path.startswith("spec_notes/ex
 """The notes of the specification's own pages; an extension has its page in a repository of its own."""
 
 
-@pytest.mark.parametrize("note", PUBLISHED, ids=lambda note: note.path)
-def test_a_note_links_its_published_pages(note: Note) -> None:
-    lines = (ROOT / note.path).read_text("utf-8").splitlines()
-    line = next((line for line in lines if line.startswith("Published: ")), "")
-    assert [part.partition(" in ")[0] for part in line.removeprefix("Published: ").split("; ")] == list(note.pages)
-    assert all(f"[{revision}]({SITE}/{revision}" in line for revision in re.findall(r"\[([\d-]+)\]", line))
+def test_a_note_links_its_published_pages() -> None:
+    for note in PUBLISHED:
+        lines = (ROOT / note.path).read_text("utf-8").splitlines()
+        line = next((line for line in lines if line.startswith("Published: ")), "")
+        assert [part.partition(" in ")[0] for part in line.removeprefix("Published: ").split("; ")] == list(note.pages)
+        assert all(f"[{revision}]({SITE}/{revision}" in line for revision in re.findall(r"\[([\d-]+)\]", line))
 
 
 @pytest.mark.skipif(not REPOSITORY.exists(), reason="the specification's repository is not beside this checkout")
-@pytest.mark.parametrize("note", PUBLISHED, ids=lambda note: note.path)
-def test_each_published_page_of_a_note_is_linked_and_exists(note: Note) -> None:
-    line = f"Published: {published(note.pages, set(published_pages()))}"
-    assert line in (ROOT / note.path).read_text("utf-8").splitlines(), f"{note.path} should have:\n{line}"
+def test_each_published_page_of_a_note_is_linked_and_exists() -> None:
+    lines = {note: f"Published: {published(note.pages, set(published_pages()))}" for note in PUBLISHED}
+    none(
+        f"{note.path} should have:\n{line}"
+        for note, line in lines.items()
+        if line not in (ROOT / note.path).read_text("utf-8").splitlines()
+    )
 
 
 # -- the code -----------------------------------------------------------------------------------------------------
@@ -422,19 +421,14 @@ def names_in(path: str) -> frozenset[str]:
     return frozenset(walk(ast.parse(file.read_text("utf-8")).body, "")) if file.is_file() else frozenset()
 
 
-@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
-def test_every_row_names_code_and_a_test_or_says_why_not(note: Note) -> None:
-    wrong = []
-    for row in note.rows:
-        if not row.reason and not (row.code and row.tests):
-            wrong.append(f"{row}: code and a test are missing")
-        if row.reason and (row.code or not row.reason.partition(":")[2].strip()):
-            wrong.append(f"{row}: either code, or a reason")
-        if len(set(row.code + row.tests)) < len(row.code + row.tests):
-            wrong.append(f"{row}: names something twice")
-        if row.level not in LEVELS or not row.asked:
-            wrong.append(f"{row}: what is asked, or its level, is missing")
-    assert not wrong, "\n".join(wrong)
+def test_every_row_names_code_and_a_test_or_says_why_not() -> None:
+    none(f"{row}: code or a test is missing" for row in rows() if not row.reason and not (row.code and row.tests))
+    reasoned = [row for row in rows() if row.reason]
+    none(f"{row}: code, or a reason" for row in reasoned if row.code or not row.reason.partition(":")[2].strip())
+    none(f"{row}: names something twice" for row in rows() if len({*row.code, *row.tests}) < len(row.code + row.tests))
+    none(
+        f"{row}: what is asked, or its level, is missing" for row in rows() if row.level not in LEVELS or not row.asked
+    )
 
 
 POINTS_BACK = re.compile(
@@ -443,36 +437,26 @@ POINTS_BACK = re.compile(
 """How a sentence begins that cannot be read without the one before it."""
 
 
-@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
-def test_every_row_can_be_read_alone(note: Note) -> None:
-    assert not [f"{row}: {row.asked}" for row in note.rows if POINTS_BACK.match(row.asked) or row.asked[-1] not in ".)"]
+def test_every_row_can_be_read_alone() -> None:
+    none(f"{row}: {row.asked}" for row in rows() if POINTS_BACK.match(row.asked) or row.asked[-1] not in ".)")
 
 
-@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
-def test_a_prohibition_has_its_keyword_in_its_place(note: Note) -> None:
-    assert not [f"{row}: {row.asked}" for row in note.rows if reads_wrong(row.level, row.asked)]
+def test_a_prohibition_has_its_keyword_in_its_place() -> None:
+    none(f"{row}: {row.asked}" for row in rows() if reads_wrong(row.level, row.asked))
 
 
-@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
-def test_the_code_of_every_row_exists(note: Note) -> None:
-    wrong = []
-    for row in note.rows:
-        for reference in row.code:
-            path, _, name = reference.partition(":")
-            if name not in names_in(path):
-                wrong.append(f"{row}: {reference}")
-    assert not wrong, "\n".join(["no such code:", *wrong])
+def test_the_code_of_every_row_exists() -> None:
+    named = ((row, each, *each.split(":", 1)) for row in rows() for each in row.code)
+    none(f"{row}: no such code: {each}" for row, each, path, name in named if name not in names_in(path))
 
 
-@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
-def test_the_tests_of_every_row_exist(note: Note) -> None:
-    wrong = []
-    for row in note.rows:
-        for reference in row.tests:
-            path, _, name = reference.partition("::")
-            if name.replace("::", ".") not in names_in(path) or not name.rpartition("::")[2].startswith("test_"):
-                wrong.append(f"{row}: {reference}")
-    assert not wrong, "\n".join(["no such test:", *wrong])
+def test_the_tests_of_every_row_exist() -> None:
+    named = ((row, each, *each.split("::", 1)) for row in rows() for each in row.tests)
+    none(
+        f"{row}: no such test: {each}"
+        for row, each, path, name in named
+        if name.replace("::", ".") not in names_in(path) or not name.rpartition("::")[2].startswith("test_")
+    )
 
 
 # -- the code of a row is where the comment stands -----------------------------------------------------------------
@@ -521,10 +505,8 @@ def kind_of(reference: str) -> str:
     return "table" if name.isupper() else "type" if name[:1].isupper() else "function"
 
 
-@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
-def test_the_code_of_a_row_has_its_comment_or_the_row_says_why_not(note: Note) -> None:
-    wrong = [f"{row}: {found}" for row in note.rows if (found := disagreement(row))]
-    assert not wrong, "\n".join(wrong)
+def test_the_code_of_a_row_has_its_comment_or_the_row_says_why_not() -> None:
+    none(f"{row}: {found}" for row in rows() if (found := disagreement(row)))
 
 
 def test_a_row_that_disagrees_with_the_comments_is_found() -> None:
@@ -541,16 +523,12 @@ def test_a_row_that_disagrees_with_the_comments_is_found() -> None:
     assert not disagreement(other._replace(why="whole"))
 
 
-@cache
-def python_files() -> list[str]:
+def test_the_files_that_a_note_names_exist() -> None:
     folders = ("mcp_ref", "tests", "examples")
-    return [f"/{each.relative_to(ROOT).as_posix()}" for folder in folders for each in (ROOT / folder).rglob("*.py")]
-
-
-@pytest.mark.parametrize("path", sorted(NOTES.rglob("*.md")), ids=lambda path: path.relative_to(NOTES).as_posix())
-def test_the_files_that_a_note_names_exist(path: Path) -> None:
-    named = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", path.read_text("utf-8")))
-    assert not [name for name in named if not any(file.endswith(f"/{name}") for file in python_files())]
+    files = [f"/{each.relative_to(ROOT).as_posix()}" for folder in folders for each in (ROOT / folder).rglob("*.py")]
+    for path in NOTES.rglob("*.md"):
+        named = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", path.read_text("utf-8")))
+        none(f"{path}: {name}" for name in named if not any(file.endswith(f"/{name}") for file in files))
 
 
 # -- modules and notes name each other ----------------------------------------------------------------------------
@@ -562,20 +540,12 @@ def upheld_by(path: Path) -> set[str]:
     return set(re.findall(r"spec_notes/[\w/-]+\.md", doc))
 
 
-MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "mcp_ref").rglob("*.py"))
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_the_notes_that_a_module_names_exist(module: str) -> None:
-    assert not [note for note in upheld_by(ROOT / module) if not (ROOT / note).is_file()]
-
-
-@pytest.mark.parametrize("note", notes(), ids=lambda note: note.path)
-def test_the_modules_of_a_note_exist_and_name_it(note: Note) -> None:
-    assert note.code
-    for module in note.code:
-        assert (ROOT / module).is_file(), f"{note.path} names {module}, which does not exist"
-        assert note.path in upheld_by(ROOT / module), f'{module} does not name {note.path} after "Upholds:"'
+def test_the_modules_and_notes_that_name_each_other_exist() -> None:
+    modules = {path.relative_to(ROOT).as_posix(): upheld_by(path) for path in (ROOT / "mcp_ref").rglob("*.py")}
+    none(f"{module}: {note}" for module, named in modules.items() for note in named if not (ROOT / note).is_file())
+    assert all(note.code for note in notes())
+    named = ((note.path, module) for note in notes() for module in note.code)
+    none(f"{module} does not name {note}" for note, module in named if note not in modules.get(module, ()))
 
 
 # -- the reading itself -------------------------------------------------------------------------------------------
