@@ -459,12 +459,14 @@ class Connection:
         request_id = message.get("id") if problem is None else messages.readable_id(message)
         with self._lock:
             pending = self._pending.pop(request_id, None)
-        if pending is not None and problem is None:
+        if problem is not None:
+            if pending is not None:
+                pending.give_up(problem)
+            else:
+                self.complain("ignored a malformed response: %s", problem)
+            return
+        if pending is not None:
             pending.put(message)
-        elif pending is not None and problem is not None:
-            pending.give_up(problem)
-        elif problem is not None:
-            self.complain("ignored a malformed response: %s", problem)
         elif request_id is None:
             self.complain("the peer could not read one of our messages: %.300s", message["error"]["message"])
         elif type(request_id) is not int or not 0 < request_id < self._next_id:
@@ -512,6 +514,9 @@ class Connection:
         if method in (CANCELLED, PROGRESS) and (check := self.terms.received[method].check) is not None:
             # SHOULD: ignore malformed cancellations (basic/utilities/cancellation#error-handling)
             check(params)
+        if method == CANCELLED and self.terms.takes_requests:
+            self._take_cancelled(params)
+            return
         pending: SentRequest | None
         if method == PROGRESS:
             token = params["progressToken"]
@@ -519,9 +524,6 @@ class Connection:
             pending = self._pending.get(token) if type(token) is int else None
             if pending is None and (sink := self.progress_sinks.get(token)) is not None:
                 sink.put(params)  # the request was answered with a task
-        elif method == CANCELLED and self.terms.takes_requests:
-            self._take_cancelled(params)
-            return
         elif method == CANCELLED:
             pending = self._take_from_stream(method, params, params["requestId"])
         elif not self.terms.takes_requests and (stream := (params.get("_meta") or {}).get(SUBSCRIPTION_ID)) is not None:
@@ -578,13 +580,9 @@ class Connection:
 
         The one place that turns what a handler raises into an error response.
         """
-        result: JsonObject | Refusal | None
-        if isinstance(answer, dict | Refusal):
-            result = answer
-        elif incoming.reason is not None:
-            # SHOULD: stop processing what was cancelled (basic/utilities/cancellation#behavior-requirements)
-            result = None
-        else:
+        result = answer if isinstance(answer, dict | Refusal) else None
+        # SHOULD: stop processing what was cancelled (basic/utilities/cancellation#behavior-requirements)
+        if callable(answer) and incoming.reason is None:
             threading.current_thread().doing = f"{incoming.method} (id {incoming.id!r})"  # type: ignore[attr-defined]
             try:
                 with self._clock or nullcontext():

@@ -89,16 +89,17 @@ def redact(value: Any, *, forms: bool = False) -> Any:
     typed = not forms and value.get("action") == "accept"
     shown: dict[Any, Any] = {}
     for key, item in value.items():
-        if is_secret(key) or (named and key == "value"):
-            shown[key] = REDACTED
-        elif key == "requestState" and isinstance(item, str) and len(item) > _MAX_STATE:
-            shown[key] = f"{item[:_MAX_STATE]}... [{len(item)} characters, {_digits(item)}]"
-        elif typed and key == "content" and isinstance(item, dict):
-            shown[key] = dict.fromkeys(item, REDACTED)
-        elif key == "properties" and isinstance(item, dict):
-            shown[key] = {name: _redact_property(name, schema) for name, schema in item.items()}
-        else:
-            shown[key] = redact(item, forms=forms)
+        match key, item:
+            case _ if is_secret(key) or (named and key == "value"):
+                shown[key] = REDACTED
+            case "requestState", str() if len(item) > _MAX_STATE:
+                shown[key] = f"{item[:_MAX_STATE]}... [{len(item)} characters, {_digits(item)}]"
+            case "content", dict() if typed:
+                shown[key] = dict.fromkeys(item, REDACTED)
+            case "properties", dict():
+                shown[key] = {name: _redact_property(name, schema) for name, schema in item.items()}
+            case _:
+                shown[key] = redact(item, forms=forms)
     return shown
 
 

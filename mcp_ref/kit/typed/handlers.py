@@ -142,22 +142,24 @@ def inspect_handler(function: Callable[..., Any], context_type: type, *, may_yie
         arms = get_args(hint) if is_union(hint) else (hint,)
         if context is None and any(isinstance(arm, type) and issubclass(arm, context_type) for arm in arms):
             context = each
-        elif kind == "**":
-            open_ended = True
-        elif kind in ("by position", "*"):
+            continue
+        if kind in ("by position", "*"):
             unnamed = f"parameter {each!r} can only be given by position; arguments come by name"
-        elif each == "ctx" and each not in hints and not default:
+            continue
+        if kind == "**":
+            open_ended = True
+            continue
+        if each == "ctx" and each not in hints and not default:
             raise TypeError(
                 f"{name}: parameter 'ctx' has no type; write `ctx: {context_type.__name__}` for the context"
             )
-        elif default and hasattr(default[0], "default_factory") and hasattr(default[0], "metadata"):
+        if default and hasattr(default[0], "default_factory") and hasattr(default[0], "metadata"):
             raise TypeError(
                 f"{name}: parameter {each!r} has a field as its default; write `Annotated[type, Field(...)] = default`"
             )
-        else:
-            notes = [getattr(note, "description", note) for note in peel(hint).notes]
-            text = next((note for note in notes if isinstance(note, str)), texts.get(each))
-            parameters[each] = Parameter(each, hint, default, text or None)
+        notes = [getattr(note, "description", note) for note in peel(hint).notes]
+        text = next((note for note in notes if isinstance(note, str)), texts.get(each))
+        parameters[each] = Parameter(each, hint, default, text or None)
     return Handler(function, name, parameters, context, open_ended, unnamed, hints.get("return", Any), summary)
 
 

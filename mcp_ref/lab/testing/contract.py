@@ -196,20 +196,22 @@ def _changes(old: JsonObject, new: JsonObject) -> Iterator[Change]:
             yield from _entry(a[name], b[name], f"{kind}/{name}")
 
 
-def _flags(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
-    for name in sorted((old.keys() | new.keys()) - _OF_CLIENTS):
-        a, b, where = old.get(name), new.get(name), f"{at}.{name}"
-        if at == "capabilities" and name == "experimental":
-            if a != b:
-                yield Change("look", where, "changed, and what it means is not specified")
-        elif isinstance(a, dict) and isinstance(b, dict):
-            yield from _flags(a, b, where)
-        elif (name in old and a is not False) and (name not in new or b is False or b is None):
-            yield Change("breaking", where, "is no longer declared")
-        elif (a is None or a is False) and b is not None and b is not False:
-            yield Change("harmless", where, "is declared now")
-        elif a is not b and a != b and (a or b):
-            yield Change("look", where, f"{_said(a)} became {_said(b)}")
+def _flags(old: Any, new: Any, at: str) -> Iterator[Change]:
+    if at == "capabilities.experimental":
+        if old != new:
+            yield Change("look", at, "changed, and what it means is not specified")
+        return
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in sorted((old.keys() | new.keys()) - _OF_CLIENTS):
+            yield from _flags(old.get(name), new.get(name), f"{at}.{name}")
+        return
+    was, now = (each is not None and each is not False for each in (old, new))
+    if was and not now:
+        yield Change("breaking", at, "is no longer declared")
+    elif now and not was:
+        yield Change("harmless", at, "is declared now")
+    elif old != new and (old or new):
+        yield Change("look", at, f"{_said(old)} became {_said(new)}")
 
 
 def _entry(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
@@ -219,16 +221,8 @@ def _entry(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
     yield from _schema(a, b, f"{at} input", given=False)
     yield from _schema(old.get("outputSchema"), new.get("outputSchema"), f"{at} output", given=True)
     a, b = ({each["name"]: each for each in side.get("arguments", ())} for side in (old, new))
-    for name in sorted(a.keys() | b.keys()):
-        was, now = bool(a.get(name, {}).get("required")), bool(b.get(name, {}).get("required"))
-        if name not in b:
-            yield Change("look", f"{at} {name}", "the argument was removed")
-        elif was != now:
-            yield Change("breaking" if now else "harmless", f"{at} {name}", f"is {'' if now else 'not '}required now")
-        elif name not in a:
-            yield Change("harmless", f"{at} {name}", "an optional argument was added")
-        elif a[name] != b[name]:
-            yield Change("look", f"{at} {name}", "the description of the argument changed")
+    yield from (Change("look", f"{at} {name}", "the argument was removed") for name in sorted(a.keys() - b.keys()))
+    yield from (_argument(a.get(name), b[name], f"{at} {name}") for name in sorted(b) if a.get(name) != b[name])
     was, now = ((side.get("execution") or {}).get("taskSupport", "forbidden") for side in (old, new))
     if was != now:
         effect: Effect = "harmless" if now == "optional" else "breaking"
@@ -237,6 +231,15 @@ def _entry(old: JsonObject, new: JsonObject, at: str) -> Iterator[Change]:
     for word in sorted((old.keys() | new.keys()) - known):
         if old.get(word) != new.get(word):
             yield Change("harmless" if word in ("title", "icons") else "look", at, f"{word} changed")
+
+
+def _argument(old: JsonObject | None, new: JsonObject, at: str) -> Change:
+    was, now = bool((old or {}).get("required")), bool(new.get("required"))
+    if was != now:
+        return Change("breaking" if now else "harmless", at, f"is {'' if now else 'not '}required now")
+    if old is None:
+        return Change("harmless", at, "an optional argument was added")
+    return Change("look", at, "the description of the argument changed")
 
 
 # -- JSON Schema: what the change of a keyword does to the set of values
@@ -366,19 +369,18 @@ class Comparison:
         rest, rest_now = old.get("additionalProperties", True), new.get("additionalProperties", True)
         if a.keys() != b.keys() and "patternProperties" in old.keys() | new.keys():
             yield "other", at, "properties changed beside patternProperties, which cannot be decided"
-        for name in sorted(a.keys() | b.keys()):
-            where = f"{at}.{name}"
-            if name in a and name in b:
-                yield from self.of(a[name], b[name], where)
-            elif name in a:
-                yield "lost" if rest_now is False else "gone", where, "was removed"
-                yield from self.of(a[name], rest_now, where) if isinstance(rest_now, dict) else ()
-            elif isinstance(rest, dict) and rest:
-                yield from self.of(rest, b[name], where)
+        for name in sorted(a.keys() & b.keys()):
+            yield from self.of(a[name], b[name], f"{at}.{name}")
+        for name in sorted(a.keys() - b.keys()):
+            yield "lost" if rest_now is False else "gone", f"{at}.{name}", "was removed"
+            yield from self.of(a[name], rest_now, f"{at}.{name}") if isinstance(rest_now, dict) else ()
+        for name in sorted(b.keys() - a.keys()):
+            if isinstance(rest, dict) and rest:
+                yield from self.of(rest, b[name], f"{at}.{name}")
             else:
                 # That an open object now describes an optional property narrows it to the letter, but no client sends
                 # what nobody named.
-                yield "wider" if rest is False else "name", where, "was added"
+                yield "wider" if rest is False else "name", f"{at}.{name}", "was added"
 
 
 def _sets(old: set[str] | None, new: set[str] | None, at: str, what: str) -> Found:

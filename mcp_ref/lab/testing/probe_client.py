@@ -227,7 +227,8 @@ class ProbeClient:
             opened, offered = any(map(partial(_asks_in, revision), outcome.said)), _offered(outcome)
             if outcome.code is None:
                 why = "it does not end by itself"
-            elif opened:
+                continue
+            if opened:
                 self.spoken.append(revision)
             elif not wanted and offered not in (None, *left):
                 left.append(offered)  # it knows no newer one
@@ -413,19 +414,20 @@ class _OverStdio:
                     link.sendall(text + b"\n")
 
         writer = threading.Thread(target=write, name="probe-writer")
-        splitter, greeted = LineSplitter(2 * _MAX_BYTES), False
-        with link, suppress(OSError):
+        splitter = LineSplitter(2 * _MAX_BYTES)
+
+        def lines() -> Iterator[bytes]:
             link.settimeout(deadline.check("waiting"))
+            while self._far.takes(len(data := link.recv(65536)), 0) and data:
+                yield from splitter.feed(data)
+                link.settimeout(deadline.check("waiting"))
+
+        with link, suppress(OSError):
             writer.start()
             try:
-                while self._far.takes(len(data := link.recv(65536)), 0) and data:
-                    for line in splitter.feed(data):
-                        if not greeted and line.decode("utf-8", "replace") != self._token:
-                            return
-                        if greeted and not self._take(line, tap, texts):
-                            return
-                        greeted = True
-                    link.settimeout(deadline.check("waiting"))
+                said = lines()
+                if next(said, b"").decode("utf-8", "replace") == self._token:
+                    all(self._take(line, tap, texts) for line in said)  # to the first of which the server dies
             finally:
                 # The writer ends with the link, or once it has waited as long as for an answer of the client.
                 texts.put(None)
@@ -506,7 +508,8 @@ class _OverHttp:
             streamed = {"stream": method} in self._far.steps
             if not isinstance(message, dict) or "id" not in message or "method" not in message:
                 reply.send(202, {})
-            elif cut is not None:
+                return
+            if cut is not None:
                 with self._lock:
                     self._waiting = answers
                 self._far.outcome.ended.append(str(time.monotonic()))

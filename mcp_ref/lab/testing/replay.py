@@ -205,25 +205,23 @@ def turns_of(trace: str | os.PathLike[str]) -> tuple[list[Turn], list[str]]:
                 waiting[key] = turn
             if message["method"] == "notifications/cancelled":
                 given_up.add(waiting.get((event.conn, json.dumps(params_of(message).get("requestId")))))
-        elif from_client:
-            if key in questions:
-                questions.pop(key).reply = message
-        elif turns:
-            of = (
-                waiting.pop(key, None)
-                if "method" not in message
-                else _owner(message, turns, [each for each in waiting.values() if each not in given_up])
-            )
-            if of is None:
-                continue
-            if "method" not in message:
-                of.answered = event.seq
-                _check_revision(name, event.seq, of, message)
-            # News of a subscription stood where something had happened.
-            listens = of.sent["method"] == "subscriptions/listen"
-            (turns[-1] if listens else of).said.append(said := Said(message, of))
-            if "method" in message and "id" in message:
-                questions[key] = said
+        elif from_client and key in questions:
+            questions.pop(key).reply = message
+        if from_client or not turns:
+            continue
+        of: Turn | None
+        if "method" in message:
+            of = _owner(message, turns, [each for each in waiting.values() if each not in given_up])
+        elif of := waiting.pop(key, None):
+            of.answered = event.seq
+            _check_revision(name, event.seq, of, message)
+        else:
+            continue
+        # News of a subscription stood where something had happened.
+        listens = of.sent["method"] == "subscriptions/listen"
+        (turns[-1] if listens else of).said.append(said := Said(message, of))
+        if "method" in message and "id" in message:
+            questions[key] = said
     if not turns:
         raise ValueError(f"{name}: no message of a client is in it, so there is nothing to replay")
     notes = [f"{what}: event{'s' * (len(seqs) > 1)} {', '.join(map(str, seqs))}" for what, seqs in unplayed.items()]
@@ -236,10 +234,11 @@ def _messages(events: list[TraceEvent], unplayed: dict[str, list[int]]) -> Itera
         http = event.http or {}
         if http.get("status", 200) >= 400 or http.get("end") == "broken":
             unplayed.setdefault("is of HTTP alone, and not replayed", []).append(event.seq)
-        for message in event.message if isinstance(event.message, list) else [event.message]:
+        said = event.message if isinstance(event.message, list) else [event.message]
+        for message in (each for each in said if each is not None):
             if isinstance(message, dict) and isinstance(message.get("method", ""), str):
                 yield event, message
-            elif message is not None:
+            else:
                 unplayed.setdefault("is not a message, and not replayed", []).append(event.seq)
 
 

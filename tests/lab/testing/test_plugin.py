@@ -23,7 +23,7 @@ pytest_plugins = "pytester"
 
 ROOT = Path(__file__).parent.parent.parent.parent
 SHOWN = Path(__file__).parent / "shown"
-WITHOUT = ("-p", "no:mcp_ref", "-p", "no:cacheprovider", "-p", "no:timeout", "-o", "mcp_timeout=60")
+WITHOUT = ("-o", "mcp_timeout=60", *(f"-pno:{name}" for name in ("mcp_ref", "cacheprovider", "timeout", "randomly")))
 PASSED = {
     "test_forecast": 1, "test_forecast_everywhere": 4, "test_booking_asks_for_the_seat": 2, "test_as_a_process": 1,
     "test_two_clients": 1, "test_without_the_server": 1, "test_contract": 1, "test_only_for_users": 1,
