@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     from mcp_ref.kit.http.http_exchange import (
         HttpLimits as HttpLimits, HttpRefusal as HttpRefusal, HttpRequest as HttpRequest,
     )
-    from mcp_ref.kit.threads.deadline import Cancel as Cancel
+    from mcp_ref.kit.threads.deadline import Cancel as Cancel, Rate as Rate
     from mcp_ref.kit.threads.era_cache import EraMemory as EraMemory
-    from mcp_ref.kit.threads.rates import Rate as Rate
     from mcp_ref.kit.typed.shapes import JsonObject as JsonObject
     from mcp_ref.lab.cli.form import terminal_form as terminal_form
     from mcp_ref.lab.judge.check import Checker as Checker
@@ -120,9 +119,8 @@ _PLACES: Final = {
     "host.life": "ServerDown",
     "host.models": "Model",
     "kit.http.http_exchange": "HttpLimits HttpRefusal HttpRequest",
-    "kit.threads.deadline": "Cancel",
+    "kit.threads.deadline": "Cancel Rate",
     "kit.threads.era_cache": "EraMemory",
-    "kit.threads.rates": "Rate",
     "kit.typed.shapes": "JsonObject",
     "lab.cli.form": "terminal_form",
     "lab.judge.check": "Checker",

@@ -98,7 +98,7 @@ MET: dict[str, list[Limit]] = {
               "dropped, and logged",
               (f"{_LIMITS}test_log_messages_for_a_slow_callback_have_so_many_bytes",
                f"{_LIMITS}test_reports_of_progress_for_a_slow_callback_have_so_many_bytes")),
-        Limit("clients and methods whose rates are remembered", "kit.threads.rates:MAX_BUCKETS",
+        Limit("clients and methods whose rates are remembered", "kit.threads.deadline:MAX_BUCKETS",
               "", "the quietest is forgotten",
               ("tests/server/test_stateless.py::test_the_rates_of_clients_that_went_away_are_forgotten",)),
         Limit("calls, completions, log messages, reports of progress, or requests for tasks of one client at once",

@@ -23,8 +23,7 @@ from mcp_ref.pages.server import tools  # noqa: E402
 tools.Tool.__annotations__["colour"] = NotRequired[Annotated[str, Since(SIXTH), RequiredIn(SIXTH)]]
 
 from mcp_ref import Client, Context, Recorder, Server, Tasks  # noqa: E402
-from mcp_ref.kit.typed.checking import SchemaMismatch, checker  # noqa: E402
-from mcp_ref.kit.typed.projection import projector  # noqa: E402
+from mcp_ref.kit.typed.checking import SchemaMismatch, checker, projector  # noqa: E402
 from mcp_ref.kit.typed.shapes import Object, shape_of  # noqa: E402
 from mcp_ref.lab.judge.check import Checker  # noqa: E402
 from mcp_ref.lab.judge.rulebook import sentence_of, sentences  # noqa: E402

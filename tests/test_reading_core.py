@@ -1,4 +1,4 @@
-"""The reading core: every function that one complete vertical runs stands in one of 23 files, or in kit/."""
+"""The reading core: every function that one complete vertical runs stands in one of 21 files, or in kit/."""
 
 from __future__ import annotations
 

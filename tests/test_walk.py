@@ -7,18 +7,18 @@ import pytest
 from tests.walk import WALKS, measure
 
 BUDGETS = {
-    ("call", "stdio", "2025-11-25"): (52, 18),
-    ("call", "stdio", "2026-07-28"): (57, 18),
-    ("call", "http", "2025-11-25"): (92, 24),
-    ("call", "http", "2026-07-28"): (97, 24),
-    ("elicit", "stdio", "2025-11-25"): (83, 22),
-    ("elicit", "stdio", "2026-07-28"): (118, 25),
-    ("elicit", "http", "2025-11-25"): (150, 28),
-    ("elicit", "http", "2026-07-28"): (155, 31),
-    ("subscribe", "stdio", "2025-11-25"): (77, 23),
-    ("subscribe", "stdio", "2026-07-28"): (118, 27),
-    ("subscribe", "http", "2025-11-25"): (137, 30),
-    ("subscribe", "http", "2026-07-28"): (185, 33),
+    ("call", "stdio", "2025-11-25"): (51, 14),
+    ("call", "stdio", "2026-07-28"): (56, 13),
+    ("call", "http", "2025-11-25"): (88, 20),
+    ("call", "http", "2026-07-28"): (95, 21),
+    ("elicit", "stdio", "2025-11-25"): (81, 18),
+    ("elicit", "stdio", "2026-07-28"): (115, 21),
+    ("elicit", "http", "2025-11-25"): (149, 25),
+    ("elicit", "http", "2026-07-28"): (154, 29),
+    ("subscribe", "stdio", "2025-11-25"): (75, 20),
+    ("subscribe", "stdio", "2026-07-28"): (118, 22),
+    ("subscribe", "http", "2025-11-25"): (128, 27),
+    ("subscribe", "http", "2026-07-28"): (185, 30),
 }
 """For each walk, the most functions and the most files."""
 

@@ -33,8 +33,7 @@ from mcp_ref.errors import (
 )
 from mcp_ref.kit.threads.arguments import check_command, check_kind, check_limits
 from mcp_ref.kit.threads.callbacks import CallbackThread
-from mcp_ref.kit.threads.deadline import Clock, Deadline
-from mcp_ref.kit.threads.rates import Rate
+from mcp_ref.kit.threads.deadline import Clock, Deadline, Rate
 from mcp_ref.pages.basic import batching, mrtr, subscriptions, utilities, versioning
 from mcp_ref.pages.basic.extensions import Extension, extensions_of
 from mcp_ref.pages.basic.lifecycle import Introduction

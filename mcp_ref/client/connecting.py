@@ -49,9 +49,8 @@ from mcp_ref.errors import (
     TransportClosed,
     UnsupportedVersion,
 )
-from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref.kit.threads.deadline import Deadline, Rate, RateLimits
 from mcp_ref.kit.threads.era_cache import ERAS
-from mcp_ref.kit.threads.rates import Rate, RateLimits
 from mcp_ref.pages.basic.transports.over_http import MirroringTransport
 from mcp_ref.revisions import SESSION_REVISIONS, Revision
 from mcp_ref.wire.transport import Transport, is_transport

@@ -26,8 +26,7 @@ from mcp_ref.connection.connection import Answerer, Connection
 from mcp_ref.connection.keep_alive import KeepAlive
 from mcp_ref.errors import ErrorResponse, McpError, MethodNotFound, Refusal, UnsupportedVersion
 from mcp_ref.kit.threads.bounded_dict import Latest
-from mcp_ref.kit.threads.deadline import Cancel, Deadline
-from mcp_ref.kit.threads.rates import Rate, RateLimited, RateLimits
+from mcp_ref.kit.threads.deadline import Cancel, Deadline, Rate, RateLimited, RateLimits
 from mcp_ref.pages.basic import utilities
 from mcp_ref.pages.basic.extensions import kinds_of, rows_with
 from mcp_ref.pages.basic.lifecycle import Lifecycle, accept_answer, initialize_params, offered_instead

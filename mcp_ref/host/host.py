@@ -37,9 +37,8 @@ from mcp_ref.host.life import Hosted
 from mcp_ref.host.models import Model, model_names
 from mcp_ref.host.pins import print_of
 from mcp_ref.kit.threads.callbacks import CallbackThread
-from mcp_ref.kit.threads.deadline import Cancel, Deadline
+from mcp_ref.kit.threads.deadline import Cancel, Deadline, RateLimited
 from mcp_ref.kit.threads.one_at_a_time import at_once
-from mcp_ref.kit.threads.rates import RateLimited
 from mcp_ref.pages.client.elicitation import ElicitResult, accept, cancel, decline, required_urls, url_warnings
 from mcp_ref.pages.client.roots import as_root
 from mcp_ref.pages.client.sampling import CreateMessageResult, UserRejected

@@ -33,8 +33,7 @@ from mcp_ref.errors import AnswerLost, McpError, TransportClosed
 from mcp_ref.host.json_file import fingerprint
 from mcp_ref.host.pins import print_of
 from mcp_ref.kit.threads.bounded_dict import Latest, once
-from mcp_ref.kit.threads.deadline import Deadline
-from mcp_ref.kit.threads.rates import Rate, RateLimits
+from mcp_ref.kit.threads.deadline import Deadline, Rate, RateLimits
 from mcp_ref.wire.messages import JsonObject
 from mcp_ref.wire.methods import Options
 

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 
 from mcp_ref.kit.process.running import Lifespan, end_by_sigterm, leave, tell_terminal
 from mcp_ref.kit.threads.arguments import check_kind, check_known, check_limits
-from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref.kit.threads.deadline import Deadline, Rate, RateLimits
 from mcp_ref.kit.threads.forks import check_process
-from mcp_ref.kit.threads.rates import Rate, RateLimits
 from mcp_ref.kit.typed.uri_template import covers
 from mcp_ref.pages.basic import mrtr
 from mcp_ref.pages.basic.extensions import Extension, extensions_of

@@ -29,9 +29,8 @@ from mcp_ref.errors import (
     UnsupportedVersion,
 )
 from mcp_ref.kit.threads.arguments import refuse_attribute
-from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref.kit.threads.deadline import Deadline, RateLimited
 from mcp_ref.kit.threads.outbox import Outbox
-from mcp_ref.kit.threads.rates import RateLimited
 from mcp_ref.kit.typed.json_text import weigh_up_to
 from mcp_ref.kit.typed.uri_template import covers
 from mcp_ref.pages.basic import extensions, mrtr, tasks, utilities

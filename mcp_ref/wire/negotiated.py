@@ -26,8 +26,7 @@ from mcp_ref.errors import (
     RemoteProtocolError,
 )
 from mcp_ref.kit.threads.arguments import PROTOCOL_HINTS
-from mcp_ref.kit.typed.checking import SchemaMismatch, check_page, checker
-from mcp_ref.kit.typed.projection import losing, projector
+from mcp_ref.kit.typed.checking import SchemaMismatch, check_page, checker, losing, projector
 from mcp_ref.revisions import REVISIONS, Revision
 from mcp_ref.wire.messages import JsonObject
 from mcp_ref.wire.methods import Method

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from mcp_ref.kit.typed.projection import projector
+from mcp_ref.kit.typed.checking import projector
 from mcp_ref.kit.typed.shapes import Format, FromRevision, RequiredIn, Since, Until
 from mcp_ref.revisions import Revision
 from mcp_ref.wire.messages import JsonObject

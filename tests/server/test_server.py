@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client, Context, LocalProtocolError, Server, TransportClosed
-from mcp_ref.kit.threads.deadline import Deadline
-from mcp_ref.kit.threads.rates import Rate, RateLimits
+from mcp_ref.kit.threads.deadline import Deadline, Rate, RateLimits
 from mcp_ref.pages.server.utilities.completion import prompt_ref
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from mcp_ref.server.server import DEFAULT_RATE, DEFAULT_RATES

@@ -10,7 +10,7 @@ import pytest
 
 from mcp_ref import Context, Server
 from mcp_ref.errors import Refusal
-from mcp_ref.kit.threads.rates import Rate
+from mcp_ref.kit.threads.deadline import Rate
 from mcp_ref.pages.basic.mrtr import (
     MAX_ROUNDS,
     elicitation_form,

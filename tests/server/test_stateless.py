@@ -22,7 +22,7 @@ from mcp_ref.errors import (
     Refusal,
 )
 from mcp_ref.kit.threads import rates
-from mcp_ref.kit.threads.rates import Rate, RateLimits
+from mcp_ref.kit.threads.deadline import Rate, RateLimits
 from mcp_ref.pages.basic.mrtr import elicitation_form, elicitation_url, input_required, roots_listing, sampling
 from mcp_ref.pages.basic.subscriptions import Subscription
 from mcp_ref.pages.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO

@@ -4,8 +4,8 @@ Spec:      the fields of schema.ts in every revision, and what differs between t
 Not here:  the types of the wire (each page, wire/types.py); reading the hints of users' functions (kit/typed/handlers)
 
 `shape_of(wire_type, revision)` is the one place that reads the notation. From a shape are derived the check of what
-arrives (kit/typed/checking), the projection of what goes out (kit/typed/projection), the JSON Schema that is shown
-(kit/typed/publishing) and, for hints of users, the conversion of arguments (kit/typed/handlers).
+arrives and the projection of what goes out (kit/typed/checking), the JSON Schema that is shown (kit/typed/publishing)
+and, for hints of users, the conversion of arguments (kit/typed/handlers).
 
 The notation, in the fields of a TypedDict and in the arms of a union:
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, NamedTuple, NotRequired
 
 from mcp_ref.errors import InvalidRequest, LocalProtocolError, RemoteProtocolError
-from mcp_ref.kit.typed.projection import projector
+from mcp_ref.kit.typed.checking import projector
 from mcp_ref.revisions import Revision
 from mcp_ref.wire.messages import JsonObject
 from mcp_ref.wire.methods import Method

@@ -47,8 +47,7 @@ from mcp_ref.errors import (
     RequestTimeout,
     TransportClosed,
 )
-from mcp_ref.kit.typed.checking import SchemaMismatch, checker
-from mcp_ref.kit.typed.projection import projector
+from mcp_ref.kit.typed.checking import SchemaMismatch, checker, projector
 from mcp_ref.pages.client.elicitation import (
     ElicitRequestParams,
     ElicitResult,

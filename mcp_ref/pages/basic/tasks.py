@@ -33,7 +33,7 @@ from mcp_ref.errors import (
 )
 from mcp_ref.kit.threads.deadline import Cancel
 from mcp_ref.kit.threads.workers import before_block
-from mcp_ref.kit.typed.projection import projector
+from mcp_ref.kit.typed.checking import projector
 from mcp_ref.kit.typed.shapes import RequiredIn, Since, Until
 from mcp_ref.pages.server.utilities.pagination import PaginatedRequestParams
 from mcp_ref.wire import messages

@@ -20,8 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired, TypedDict, cast
 
 from mcp_ref.errors import InvalidParams
-from mcp_ref.kit.typed.checking import SchemaMismatch, checker
-from mcp_ref.kit.typed.projection import projector
+from mcp_ref.kit.typed.checking import SchemaMismatch, checker, projector
 from mcp_ref.kit.typed.shapes import RequiredIn
 from mcp_ref.pages.basic import tasks as page
 from mcp_ref.pages.basic.extensions import Extension, Listen

@@ -3,7 +3,7 @@
 Spec:      server/prompts (2024-11-05 ... 2026-07-28)
 Upholds:   spec_notes/server/prompts.md
 Not here:  how strings become what a function takes (kit/typed/handlers); what stands in for a content block that a
-           revision does not have (kit/typed/projection)
+           revision does not have (kit/typed/checking)
 
     @server.prompt()
     def plan_trip(city: str, days: int = 3) -> str:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_ref.kit.threads.rates import Rate, RateLimits
+from mcp_ref.kit.threads.deadline import Rate, RateLimits
 from tests.support.clock import Clock
 
 

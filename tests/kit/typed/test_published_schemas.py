@@ -24,8 +24,7 @@ import pytest
 
 import mcp_ref
 from mcp_ref.errors import LocalProtocolError
-from mcp_ref.kit.typed.checking import Check, SchemaMismatch, checker
-from mcp_ref.kit.typed.projection import projector
+from mcp_ref.kit.typed.checking import Check, SchemaMismatch, checker, projector
 from mcp_ref.kit.typed.publishing import json_schema, schema_of
 from mcp_ref.kit.typed.shapes import published_name, shape_of
 from mcp_ref.pages.extensions import skills as skills_extension

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
 import pytest
 
 from mcp_ref.errors import LocalProtocolError
-from mcp_ref.kit.typed.checking import SchemaMismatch, checker
-from mcp_ref.kit.typed.projection import losing, projector
+from mcp_ref.kit.typed.checking import SchemaMismatch, checker, losing, projector
 from mcp_ref.kit.typed.publishing import json_schema
 from mcp_ref.kit.typed.shapes import AtMost, Bounds, Format, Former, FromRevision, RequiredIn, Since, Until, renamed
 from mcp_ref.pages.server.utilities.pagination import PaginatedRequestParams
@@ -288,10 +287,10 @@ def test_what_nothing_can_stand_for_is_an_error(
 
 
 def test_a_loss_is_logged_with_type_key_and_revision(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, logger="mcp_ref.kit.typed.projection"):
+    with caplog.at_level(logging.INFO, logger="mcp_ref.kit.typed.checking"):
         project(Changing, {"new": 1}, FIRST)
     (record,) = caplog.records
-    assert record.name == "mcp_ref.kit.typed.projection"
+    assert record.name == "mcp_ref.kit.typed.checking"
     assert record.getMessage() == "Changing.new (since 2025-06-18) is left out: not in 2024-11-05"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from mcp_ref import Client, ErrorResponse, Server
 from mcp_ref.errors import STATELESS_ERRORS, Refusal
-from mcp_ref.kit.threads.rates import RateLimited
+from mcp_ref.kit.threads.deadline import RateLimited
 from mcp_ref.kit.threads.workers import Workers
 from mcp_ref.pages.basic.versioning import CLIENT_INFO, SERVER_INFO
 from mcp_ref.pages.client.sampling import UserRejected

@@ -6,7 +6,7 @@ import pytest
 
 from mcp_ref.client.session import DEFAULT_RATES, Answers, ClientContext
 from mcp_ref.errors import InvalidParams
-from mcp_ref.kit.threads.rates import RateLimited
+from mcp_ref.kit.threads.deadline import RateLimited
 from mcp_ref.pages.client import elicitation
 from mcp_ref.pages.client.elicitation import Elicitors
 from mcp_ref.wire.served import ServedRequest

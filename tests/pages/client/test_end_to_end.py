@@ -24,7 +24,7 @@ from mcp_ref import (
     text,
 )
 from mcp_ref.errors import InputRefused, MissingClientCapability
-from mcp_ref.kit.threads.rates import Rate
+from mcp_ref.kit.threads.deadline import Rate
 from mcp_ref.pages.client.elicitation import accept, cancel, decline, url_elicitation
 from mcp_ref.pages.client.sampling import UserRejected, reply
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS, find_revision
