@@ -21,7 +21,7 @@ from mcp_ref.errors import (
     MissingClientCapability,
     Refusal,
 )
-from mcp_ref.kit.threads import rates
+from mcp_ref.kit.threads import deadline
 from mcp_ref.kit.threads.deadline import Rate, RateLimits
 from mcp_ref.pages.basic.mrtr import elicitation_form, elicitation_url, input_required, roots_listing, sampling
 from mcp_ref.pages.basic.subscriptions import Subscription
@@ -480,7 +480,7 @@ def test_a_request_that_is_refused_before_it_is_one_costs_nothing() -> None:
 
 
 def test_the_rates_of_clients_that_went_away_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "MAX_BUCKETS", 2)
+    monkeypatch.setattr(deadline, "MAX_BUCKETS", 2)
     server = with_tool(lambda: "", rates={"tools/call": ONE})
     for principal in ("a", "b", "c"):
         call(server, "t", principal=principal)
