@@ -18,6 +18,7 @@ import requests
 
 from mcp_ref import Client, Context, HttpRefusal, HttpRequest, Server, text
 from mcp_ref.errors import McpError
+from mcp_ref.pages.basic.transports.streamable_http.client import HttpClientTransport
 from mcp_ref.server.http import HttpService
 from tests.pages.basic.transports.streamable_http.raw import until
 from tests.support.machine import free_port
@@ -112,7 +113,9 @@ def test_a_signal_lets_a_call_end_and_its_question_be_answered(number: int, drai
         try:
             assert process.stderr is not None and "listening" in process.stderr.readline()
             url = f"http://127.0.0.1:{port}/mcp"
-            with Client(url, revision="2025-11-25", elicit=elicit, timeout=PATIENCE) as client:
+            # The stream of a call is not asked for again, from a server that has ended.
+            transport = HttpClientTransport(url, reconnects=0)
+            with Client(transport, revision="2025-11-25", elicit=elicit, timeout=PATIENCE) as client:
                 call = Background(client.call_tool, "ask")
                 assert asked.wait(PATIENCE)
                 process.send_signal(number)
