@@ -21,15 +21,7 @@ def edited(text: str, row: Row) -> ast.Module:
             raise ValueError("the text to be replaced must stand in the file exactly once")
         return ast.parse(text.replace(row["old"], row["new"]))
     tree = ast.parse(text)
-    scopes = [scope for name, scope in [("", tree), *_named(tree)] if name == row["in"]]
-    old, new = _code(row["old"]), _code(row["new"])
-    if (expression := _expression(old)) and (instead := _expression(new)):
-        old, new = expression, instead
-    places = [place for scope in scopes for place in _places(scope, [*map(ast.dump, old)])]
-    if len(places) != 1:
-        where = row["in"] or "the module"
-        raise ValueError(f"{row['old']!r} must stand in {where} exactly once, not {len(places)} times")
-    owner, field, start = places[0]
+    (owner, field, start), old, new = place(tree, row)
     found = getattr(owner, field)
     line = (found if start is None else found[start]).lineno
     for node in new:
@@ -39,6 +31,19 @@ def edited(text: str, row: Row) -> ast.Module:
     else:
         found[start : start + len(old)] = new or ([] if len(found) > len(old) else _code("pass"))
     return ast.fix_missing_locations(tree)
+
+
+def place(tree: ast.Module, row: Row) -> tuple[tuple[ast.AST, str, int | None], list[Any], list[Any]]:
+    """Find what a row replaces, and parse both; raises ValueError unless it stands there exactly once."""
+    scopes = [scope for name, scope in [("", tree), *_named(tree)] if name == row["in"]]
+    old, new = _code(row["old"]), _code(row["new"])
+    if (expression := _expression(old)) and (instead := _expression(new)):
+        old, new = expression, instead
+    places = [place for scope in scopes for place in _places(scope, [*map(ast.dump, old)])]
+    if len(places) != 1:
+        where = row["in"] or "the module"
+        raise ValueError(f"{row['old']!r} must stand in {where} exactly once, not {len(places)} times")
+    return places[0], old, new
 
 
 def _code(text: str) -> list[Any]:

@@ -139,7 +139,7 @@ MET: dict[str, list[Limit]] = {
         Limit("bytes of those of all sessions, and half of it for one address",
               "pages.basic.transports.streamable_http.server:MAX_INTRODUCTIONS", "",
               "the longest idle session of the same principal makes room; 503 or 429 without one",
-              (f"{_LIMITS}test_a_thousand_sessions_with_the_largest_introductions_stay_within_one_bound",)),
+              (f"{_LIMITS}test_sessions_with_the_largest_introductions_stay_within_one_bound",)),
         Limit("seconds for which a session may be unused", f"{_ENDPOINT}idle", "`idle`",
               "it ends: 404, and the client opens another",
               ("tests/features/test_http.py::test_a_session_that_nobody_uses_ends_and_its_client_opens_another",)),
