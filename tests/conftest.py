@@ -68,8 +68,8 @@ if sys.dont_write_bytecode:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """For `-n auto`: one more than there are processors, since tests wait for processes, and for time, as well."""
-    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 1
+    """For `-n auto`: two more than there are processors, since tests wait for processes, and for time, as well."""
+    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 2
 
 
 def pytest_collection_finish() -> None:

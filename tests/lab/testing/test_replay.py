@@ -540,12 +540,12 @@ def test_whatever_a_wrong_server_says_is_a_difference(trace: Path, wrong: str, o
             "for line in sys.stdin:\n"
             f"    print({wrong!r}.replace('$id', str(json.loads(line).get('id'))), flush=True)"
         )
-        told = against(turns_of(trace)[0], [sys.executable, "-c", program], timeout=0.3).differences
+        told = against(turns_of(trace)[0], [sys.executable, "-c", program], timeout=0.1).differences
     else:
         server = HttpServer({"/mcp": answer}, "127.0.0.1", 0, HttpLimits())
         server.start()
         try:
-            told = against(turns_of(trace)[0], f"http://127.0.0.1:{server.address[1]}/mcp", timeout=0.3).differences
+            told = against(turns_of(trace)[0], f"http://127.0.0.1:{server.address[1]}/mcp", timeout=0.1).differences
         finally:
             server.close(5)
     assert told
