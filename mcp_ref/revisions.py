@@ -118,7 +118,7 @@ LATEST_STATELESS: Final = STATELESS_REVISIONS[-1]
 
 
 def find_revision(revision: str | Revision) -> Revision:
-    """The row of a revision given by name or as itself; `ValueError` naming those that exist otherwise."""
+    """Return the row of a revision given by name or as itself; `ValueError` naming those that exist otherwise."""
     if isinstance(revision, Revision):
         return revision
     try:
@@ -128,7 +128,9 @@ def find_revision(revision: str | Revision) -> Revision:
 
 
 def in_order(names: str | Revision | Sequence[str | Revision]) -> tuple[Revision, ...]:
-    """The revisions of that name or those, each once, oldest first; ValueError if none is named, or an unknown one."""
+    """Return the revisions of that name or those, each once, oldest first; ValueError if none is named, or an unknown
+    one.
+    """
     names = [names] if isinstance(names, str | Revision) else names
     rows = sorted({find_revision(name) for name in names}, key=lambda row: row.order)
     if not rows:

@@ -27,7 +27,7 @@ def _ours() -> set[threading.Thread]:
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_stays_open() -> Iterator[None]:
-    """What is still open at the end of the run is a ResourceWarning in the last test, and so an error."""
+    """Collect, at the end of the run, what is still open: it is a ResourceWarning, and so an error."""
     yield
     gc.unfreeze()
     gc.collect()

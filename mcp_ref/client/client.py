@@ -404,7 +404,9 @@ class Client:
     def _request_alone(
         self, session: Stateless, method: str, params: JsonObject | None, options: Options, deadline: Deadline
     ) -> JsonObject:
-        """One attempt at a call in the stateless era: a result that was kept, or as many rounds as the server needs."""
+        """Make one attempt at a call in the stateless era: look for a result that was kept, or go as many rounds as the
+        server needs.
+        """
         # 1. What the request says beside its params.
         if self.log_level is not None and "log_level" not in options:
             options = {**options, "log_level": self.log_level}

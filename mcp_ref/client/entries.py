@@ -78,13 +78,13 @@ class Entry(NamedTuple):
         return any(matches(each, tool) for each in self.allow) and not any(matches(each, tool) for each in self.deny)
 
     def for_a_client(self) -> dict[str, Any]:
-        """Keyword arguments for a `Client` of this server."""
+        """Return the keyword arguments for a `Client` of this server."""
         limits = {"timeout": self.timeout, "connect_timeout": self.start_timeout, "revision": self.revision}
         return {"target": self.target, **{name: value for name, value in limits.items() if value is not None}}
 
 
 def read_entries(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Entry]:
-    """The servers of a JSON file such as other programs have, or of a dict like it, by name:
+    """Return the servers of a JSON file such as other programs have, or of a dict like it, by name:
 
         {"mcpServers": {"weather": {"command": "python", "args": ["weather.py"], "env": {"KEY": "${API_KEY}"}},
                         "far": {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}}}
@@ -116,7 +116,7 @@ def read_entries(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str
 
 
 def entry_of(source: str | os.PathLike[str], server: str) -> Entry:
-    """One server of a file, by its name. Raises: OSError, ValueError: the file lacks it, or its entry is wrong."""
+    """Return one server of a file, by its name. Raises: OSError, ValueError: the file lacks it, or its entry is wrong."""
     entries = read_entries(source)
     if server not in entries:
         raise ValueError(f"{os.fspath(source)} has no server {server!r}; there are {', '.join(entries) or 'none'}")
@@ -126,7 +126,9 @@ def entry_of(source: str | os.PathLike[str], server: str) -> Entry:
 
 
 def _parsed(text: str) -> Any:
-    """JSON with comments, and with commas after the last member. ValueError: also for a member that stands twice."""
+    """Return JSON with comments, and with commas after the last member. ValueError: also for a member that stands
+    twice.
+    """
 
     def without_twins(pairs: list[tuple[str, Any]]) -> JsonObject:
         found = dict(pairs)
@@ -147,7 +149,7 @@ class _Members:
         self.wrong: list[str] = []
 
     def text(self, value: Any, member: str, *, shown: bool = False) -> str:
-        """A text with its variables filled in; `shown`: but for those that are secrets by their names."""
+        """Return a text with its variables filled in; `shown`: but for those that are secrets by their names."""
         from mcp_ref.recording.redact import is_secret
 
         def variable(match: re.Match[str]) -> str:
@@ -228,7 +230,7 @@ class _Members:
 
 
 def _entry(name: str, given: Any) -> Entry:
-    """One server of a file; whatever is wrong with it is gathered, and told at once."""
+    """Return one server of a file; whatever is wrong with it is gathered, and told at once."""
     misnamed: list[str] = []
     if not name or len(name) > MAX_NAME or "/" in name or not name.isprintable():
         misnamed.append(f"a name has 1 to {MAX_NAME} characters, none of them a slash or a control character")
@@ -271,7 +273,7 @@ def _entry(name: str, given: Any) -> Entry:
 
 
 def _variables_of(path: str, wrong: list[str]) -> Iterable[tuple[str, str]]:
-    """The variables of a file of lines `NAME=value`."""
+    """Yield the variables of a file of lines `NAME=value`."""
     try:
         # A pipe or a device could keep its reader waiting for ever.
         if not Path(path).is_file() or Path(path).stat().st_size > MAX_ENV_FILE:
@@ -318,7 +320,7 @@ def described(target: Any, table: Mapping[str, Any] | None = None) -> JsonObject
 
 
 def dangers(shown: Mapping[str, Any]) -> list[str]:
-    """Warnings about the way a server is started or reached, a few words each. More may be wrong with it."""
+    """Return warnings about the way a server is started or reached, a few words each. More may be wrong with it."""
     argv = list(shown.get("command", ()))
     if not argv:
         url = str(shown.get("url", "")).lower()

@@ -62,7 +62,7 @@ READING: Final = CACHEABLE | {"prompts/get", "completion/complete"}
 def after(
     reconnector: Reconnector, problem: McpError, asked: Conversation, attempts: int, deadline: Deadline
 ) -> Conversation:
-    """The conversation in which to send a request again that ended with a problem.
+    """Return the conversation in which to send a request again that ended with a problem.
 
     Args:
         asked: the conversation in which it was sent, and `attempts` how often it was sent in all.
@@ -97,7 +97,7 @@ def after(
 def reopen(
     reconnector: Reconnector, ended: Conversation, reason: McpError, deadline: Deadline, *, doubted: bool = False
 ) -> Conversation:
-    """Another conversation in place of one that has ended; of several callers who find that out, one opens it.
+    """Return another conversation in place of one that has ended; of several callers who find that out, one opens it.
 
     Args:
         doubted: it has not ended, but may be of the wrong era; if it is not, the reason is raised.

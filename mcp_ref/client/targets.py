@@ -103,7 +103,7 @@ Target: TypeAlias = "Sequence[str] | str | Command | Url | Connects | Transport"
 
 
 def shown_target(target: Any) -> str:
-    """A target in a few words, without what may be secret: environment, headers, the query of a URL."""
+    """Return a target in a few words, without what may be secret: environment, headers, the query of a URL."""
     if isinstance(target, Command):
         text = " ".join(map(str, target.argv))
         return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
@@ -114,7 +114,7 @@ MAX_SHOWN: Final = 80
 
 
 def authorized(target: Any, auth: Any, revisions: tuple[Revision, ...]) -> tuple[Url, dict[str, dict[str, Any]]]:
-    """The URL of a server with what authorizes the requests to it, and the extensions that are used for that.
+    """Return the URL of a server with what authorizes the requests to it, and the extensions that are used for that.
 
     Raises: ValueError: it is not a URL. TypeError, AuthorizationError: see `bind`.
     """
@@ -136,7 +136,7 @@ def owner_of(target: Any) -> Callable[[], str | None] | None:
 
 
 def known_url(url: Any, session: requests.Session | None) -> Url:
-    """A URL as a `Url`, checked, with the session to send by. Raises: ValueError, TypeError: it cannot be one."""
+    """Return a URL as a `Url`, checked, with the session to send by. Raises: ValueError, TypeError: it cannot be one."""
     if not isinstance(url, str | Url):
         raise ValueError("a requests.Session can only be used with a URL")
     known = Url(url) if isinstance(url, str) else url
@@ -147,7 +147,7 @@ def known_url(url: Any, session: requests.Session | None) -> Url:
 
 
 def not_a_target(target: Any) -> TypeError:
-    """The error that says what a client's target is."""
+    """Return the error that says what a client's target is."""
     # What serve_http() returned, for one.
     hint = f"; its URL is {target.url}" if isinstance(getattr(target, "url", None), str) else ""
     return TypeError(
@@ -174,7 +174,8 @@ def check_url(url: Any) -> None:
 def http_routes(
     url: Url, revisions: tuple[Revision, ...], tap: Callable[[str], Tap | None], deadline: Deadline
 ) -> list[Route]:
-    """Streamable HTTP, in its stateless shape and then with sessions, and then the event stream of 2024-11-05.
+    """Return the routes: streamable HTTP, in its stateless shape and then with sessions, and then the event stream of
+    2024-11-05.
 
     Args:
         revisions: those that the client speaks, oldest first.
@@ -199,7 +200,7 @@ def http_routes(
 
 
 def merged(first: JsonObject, second: JsonObject) -> JsonObject:
-    """Two sets of capabilities as one: objects that both have are merged, else the second counts."""
+    """Return two sets of capabilities as one: objects that both have are merged, else the second counts."""
     both = dict(first)
     for key, value in second.items():
         mine = both.get(key)

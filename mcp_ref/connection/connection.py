@@ -105,7 +105,7 @@ class Role(Protocol):
         ...
 
     def lost(self, reason: McpError) -> None:
-        """Nothing more will arrive. Called once, in whatever thread noticed."""
+        """Take note that nothing more will arrive. Called once, in whatever thread noticed."""
         ...
 
 
@@ -542,7 +542,7 @@ class Connection:
             self.complain("dropped %s: nobody reads what comes for the request %r", method, pending.id)
 
     def _take_from_stream(self, method: str, params: JsonObject, request_id: Any) -> SentRequest | None:
-        """The request to whose stream a notification belongs; None: no such stream is open."""
+        """Return the request to whose stream a notification belongs; None: no such stream is open."""
         pending = self._pending.get(request_id) if type(request_id) is int else None
         if pending is None or pending.on_notification is None:
             return None
@@ -658,7 +658,7 @@ class Connection:
     # -- ending ---------------------------------------------------------------------------------------------------
 
     def fail(self, reason: McpError) -> None:
-        """The conversation is lost: fail what waits. Handlers that run may still finish and try to answer."""
+        """Fail what waits: the conversation is lost. Handlers that run may still finish and try to answer."""
         with self._lock:
             self.closed = self.closed or reason
             waiting = list(self._pending.values())
@@ -673,7 +673,7 @@ class Connection:
             self.side.lost(self.closed)
 
     def _no_thread(self, problem: RuntimeError) -> None:
-        """Nothing can be answered: end the conversation, so that the peer is not kept waiting."""
+        """End the conversation, so that the peer is not kept waiting: nothing can be answered."""
         self.fail(TransportClosed(f"no thread could be started: {problem}"))
         self.transport.close(Deadline(0))
 

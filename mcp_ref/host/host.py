@@ -421,7 +421,8 @@ class Host:
     def complete(
         self, request: JsonObject, name: str | None = None, cancelled: Callable[[], bool] = lambda: False
     ) -> CreateMessageResult:
-        """The model's next message. Before the first of a run somebody has to consent that anything goes to the model.
+        """Return the model's next message. Before the first of a run somebody has to consent that anything goes to the
+        model.
 
         Args:
             request: in the shape of `sampling/createMessage`. name: which model; None: the model's own choice.

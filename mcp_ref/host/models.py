@@ -46,7 +46,7 @@ class Model(Protocol):
 
 
 def model_names(names: Iterable[str]) -> dict[str, str]:
-    """Names that every provider of models takes, `[a-zA-Z0-9_-]{1,64}`, with the canonical ones they stand for.
+    """Return names that every provider of models takes, `[a-zA-Z0-9_-]{1,64}`, with the canonical ones they stand for.
 
     `server/tool` becomes `server__tool`. One that had to be changed, or that meets another, ends in digits of the
     canonical name's hash; so the same tools have the same names every time.

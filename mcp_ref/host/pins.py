@@ -41,7 +41,7 @@ class Pins:
         self.broken = self._kept.broken
 
     def state(self, bound: str, name: str, now: str) -> str:
-        """ "same", "new" or "changed": how a definition of that fingerprint compares with the pinned one."""
+        """Return "same", "new" or "changed": how a definition of that fingerprint compares with the pinned one."""
         pin = self._kept.values.get(f"{bound[:16]} {name}")
         if pin is None:
             return "changed" if self.broken else "new"

@@ -259,7 +259,9 @@ def _entry(self: Host, hosted: Hosted, uri: str, options: Options) -> Skill:
 
 
 def _approved(self: Host, hosted: Hosted, skill: Skill, known: Skill, options: Options) -> str:
-    """The fingerprint of an entry that somebody consented to; `known` is what it was before. Raises: ConsentRefused."""
+    """Return the fingerprint of an entry that somebody consented to; `known` is what it was before. Raises:
+    ConsentRefused.
+    """
     uri, head, now = skill["uri"], cast(JsonObject, skill["frontmatter"]), _print_of(skill)
     shelf, name = _shelf(self), _name(hosted.name, uri)
     held = shelf.held.get((hosted.bound, plain_uri(uri)))
@@ -309,12 +311,12 @@ def _print_of(skill: Any) -> str:
 
 
 def _name(server: str, uri: str) -> str:
-    """`server/path`; what is not of the scheme `skill` keeps its own."""
+    """Return `server/path`; what is not of the scheme `skill` keeps its own."""
     return f"{server}/{plain_uri(uri).removeprefix('skill://').removesuffix('/SKILL.md')}"
 
 
 def _some(names: Sequence[str]) -> str:
-    """Names in a sentence: the first few, and how many there are beside."""
+    """Return names in a sentence: the first few, and how many there are beside."""
     more = len(names) - _MAX_NAMED
     return ", ".join(sorted(names)[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 

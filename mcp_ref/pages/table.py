@@ -35,5 +35,5 @@ METHODS: Final[dict[str, Method]] = {row.name: row for table in _TABLES for row 
 
 
 def method_row(name: str) -> Method | None:
-    """The row of a method, or None if the protocol has no such method."""
+    """Return the row of a method, or None if the protocol has no such method."""
     return METHODS.get(name)

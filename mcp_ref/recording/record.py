@@ -153,7 +153,7 @@ class Recorder:
         self._writer = threading.Thread(target=self._write, name="mcp-trace-writer", daemon=True)
 
     def tap(self, peer: str, transport: str) -> Tap:
-        """A tap, to which one connection shows its traffic; `peer` and `transport` go into each of its events.
+        """Return a tap, to which one connection shows its traffic; `peer` and `transport` go into each of its events.
 
         The connection gets its number, `conn`, with its first event.
         """
@@ -281,13 +281,13 @@ class Tap:
         self._recorder._note(self, direction, message, http)
 
     def exchange(self) -> int:
-        """The number of one more HTTP request and its reply, for the `http` of their notes; unique in the trace."""
+        """Return the number of one more HTTP request and its reply, for the `http` of their notes; unique in the trace."""
         return next(self._recorder._exchanges)
 
     def answering(
         self, request: HttpRequest, reply: HttpReply
     ) -> AbstractContextManager[tuple[HttpRequest, HttpReply]]:
-        """The request and reply for a server's endpoint to use instead: what it reads and writes is noted."""
+        """Return the request and reply for a server's endpoint to use instead: what it reads and writes is noted."""
         from mcp_ref.recording.over_http import answering
 
         return answering(self, request, reply)
@@ -303,7 +303,7 @@ def recorder(trace: Recorder | Sink) -> Recorder:
 
 
 def _parsed(message: Any) -> Any:
-    """Bytes as JSON; as text if they are neither object nor array."""
+    """Return the bytes as JSON; as text if they are neither object nor array."""
     if not isinstance(message, (bytes, bytearray)):
         return message
     try:
@@ -314,7 +314,7 @@ def _parsed(message: Any) -> Any:
 
 
 def _shown(message: Any, forms: bool) -> Message:
-    """The message as an event has it: parsed, copied, without secrets."""
+    """Return the message as an event has it: parsed, copied, without secrets."""
     try:
         message = _parsed(message)
         return redact_text(message) if isinstance(message, str) else cast(Message, redact(message, forms=forms))
@@ -323,13 +323,13 @@ def _shown(message: Any, forms: bool) -> Message:
 
 
 def without_secrets(event: TraceEvent, *, forms: bool = False) -> TraceEvent:
-    """An event as a trace has it that is not exact; `forms`: with what users typed into forms."""
+    """Return an event as a trace has it that is not exact; `forms`: with what users typed into forms."""
     http = None if event.http is None else redact_http(event.http)
     return event._replace(message=_shown(event.message, forms), http=http, raw=None)
 
 
 def _exactly(message: Any) -> tuple[Message, str | None]:
-    """The message as it came, parsed and copied, and its bytes if they are not those of encoding it again."""
+    """Return the message as it came, parsed and copied, and its bytes if they are not those of encoding it again."""
     try:
         if not isinstance(message, (bytes, bytearray)):
             return message, None
@@ -344,7 +344,7 @@ TOO_DEEP: Final = "[nested too deeply to be shown]"
 
 
 def as_text(value: Any, **style: Any) -> str:
-    """JSON to be shown, whatever stands in it; still to be escaped for where it is shown."""
+    """Return JSON to be shown, whatever stands in it; still to be escaped for where it is shown."""
     try:
         return json.dumps(value, ensure_ascii=False, default=repr, **style)
     except RecursionError:
@@ -365,7 +365,7 @@ def _write_row(file: TextIO, event: TraceEvent) -> None:
 
 
 def to_row(event: TraceEvent) -> str:
-    """The line of a trace file for an event, without its line break."""
+    """Return the line of a trace file for an event, without its line break."""
     at = datetime.fromtimestamp(event.time, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     row = {name: getattr(event, name) for name in _MEMBERS} | {"time": at}
     return encode({name: value for name, value in row.items() if value is not None or name == "message"}).decode(
@@ -394,7 +394,7 @@ class TruncatedTrace(ValueError):
 
 
 def from_row(line: bytes | str) -> TraceEvent:
-    """The event in a line of a trace file; members that it does not know are ignored.
+    """Return the event in a line of a trace file; members that it does not know are ignored.
 
     A trace may come from a stranger: here each member gets the type that every reader of traces relies on. What stands
     in a text, or in a message, may still be anything.
@@ -436,7 +436,7 @@ def _check(members: JsonObject, kinds: _Kinds, of: str = "") -> None:
 
 
 def read_trace(path: str | os.PathLike[str]) -> Iterator[TraceEvent]:
-    """The events of a recorded file, one by one as they are read; empty lines are skipped.
+    """Yield the events of a recorded file, one by one as they are read; empty lines are skipped.
 
     Raises:
         OSError: the file cannot be read.
@@ -448,12 +448,12 @@ def read_trace(path: str | os.PathLike[str]) -> Iterator[TraceEvent]:
 
 
 def bounded(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a trace file; one that does not end, as in a device, is cut, and so is not an event."""
+    """Return the lines of a trace file; one that does not end, as in a device, is cut, and so is not an event."""
     return iter(partial(file.readline, _MAX_LINE), b"")
 
 
 def events_of(lines: Iterable[bytes], name: str) -> Iterator[TraceEvent]:
-    """The events of the lines of a trace, which errors call by that name; see `read_trace`."""
+    """Yield the events of the lines of a trace, which errors call by that name; see `read_trace`."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

@@ -67,7 +67,7 @@ def is_secret(name: Any) -> bool:
 
 
 def redact(value: Any, *, forms: bool = False) -> Any:
-    """A copy of a JSON value without its secrets.
+    """Return a copy of a JSON value without its secrets.
 
     The value of a member with a secret's name becomes "[redacted]", whatever it is; so does `value` beside such a
     `name`. A property of a JSON Schema keeps its schema, without the values that it suggests. In strings, the user
@@ -104,7 +104,7 @@ def redact(value: Any, *, forms: bool = False) -> Any:
 
 
 def _redact_property(name: Any, schema: Any) -> Any:
-    """A property of a JSON Schema: that there is a password is not a secret, its default value is."""
+    """Return a property of a JSON Schema: that there is a password is not a secret, its default value is."""
     if not is_secret(name):
         return redact(schema)
     if not (isinstance(schema, dict) and ("type" in schema or "$ref" in schema)):
@@ -114,12 +114,14 @@ def _redact_property(name: Any, schema: Any) -> Any:
 
 
 def redact_text(text: str) -> str:
-    """A copy of text that is not JSON, such as a line of stderr: also `password=...`, `Authorization: Bearer ...`."""
+    """Return a copy of text that is not JSON, such as a line of stderr: also `password=...`, `Authorization: Bearer
+    ...`.
+    """
     return _FIELD.sub(rf"\1{REDACTED}", _redact_string(text))
 
 
 def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that say something of the protocol, by their names in lower case, without secrets.
+    """Return the headers that say something of the protocol, by their names in lower case, without secrets.
 
     Any other header may hold anything, and is left out. Whoever knows a session id can speak in the session: four
     digits of its hash stand for it, which tell sessions apart and lead nowhere. Of the headers that repeat an argument

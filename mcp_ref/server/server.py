@@ -378,7 +378,7 @@ class Server:
             self.span.leave()
 
     def lifespan(self, function: Callable[[], Iterator[Any]]) -> Callable[[], Iterator[Any]]:
-        """Decorator: keep something open while the server serves, such as the connection to a database.
+        """Return a decorator: keep something open while the server serves, such as the connection to a database.
 
         >>> @server.lifespan
         ... def database():

@@ -229,8 +229,8 @@ class TaskHandle:
                 raise
 
     def __iter__(self) -> Iterator[JsonObject]:
-        """Each new state, the last being one in which it has ended; and again if there are new `questions`. Blocks
-        between them."""
+        """Yield each new state, the last being one in which it has ended; and again if there are new `questions`.
+        Blocks between them."""
         state, seen = self._state or self.status(), set[str]()
         while True:
             seen |= self.questions.keys()

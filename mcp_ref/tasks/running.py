@@ -345,7 +345,7 @@ class Tasks:
     # -- the keeper
 
     def wake(self) -> None:
-        """Somebody is served from here on: look after what other processes leave, if any share the store."""
+        """Look after what other processes leave, if any share the store: somebody is served from here on."""
         with self._changed:
             self._wake_keeper_locked()
 

@@ -55,12 +55,12 @@ class TaskStore(Protocol):
         ...
 
     def of_owner(self, owner: str, after: tuple[float, str] | None, most: int) -> list[JsonObject]:
-        """At most so many records of an owner, oldest first, behind the one with that time of creation and that id; in
-        short, as `listed` makes them."""
+        """Return at most so many records of an owner, oldest first, behind the one with that time of creation and that
+        id; in short, as `listed` makes them."""
         ...
 
     def usage(self, *owner: str | None) -> tuple[int, str | None]:
-        """Of the records of an owner, or of all: the sum of `size`, and the id of the one that ended first."""
+        """Return, of the records of an owner or of all, the sum of `size`, and the id of the one that ended first."""
         ...
 
     def wait(self, task_id: str, version: int, timeout: float | None) -> bool:
@@ -69,8 +69,9 @@ class TaskStore(Protocol):
         ...
 
     def due(self, now: float) -> list[JsonObject]:
-        """Whole records: those whose time has passed, and those that a process has left which died. Called now and then
-        while tasks run: it also says that this process lives, and wakes whoever waits for a change by another one."""
+        """Return whole records: those whose time has passed, and those that a process has left which died. Called now
+        and then while tasks run: it also says that this process lives, and wakes whoever waits for a change by another
+        one."""
         ...
 
     def delete(self, task_id: str) -> None:
@@ -88,7 +89,9 @@ def expired(record: JsonObject, now: float) -> bool:
 
 
 def listed(record: JsonObject) -> JsonObject:
-    """A record in short: without what was asked, what was answered, and what came of it but the words of a failure."""
+    """Return a record in short: without what was asked, what was answered, and what came of it but the words of a
+    failure.
+    """
     short = record | {"params": {}, "capabilities": {}}
     short |= {name: dict.fromkeys(record[name], {}) for name in ("asked", "answered")}
     if "result" in (outcome := record["outcome"] or {}):

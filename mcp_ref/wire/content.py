@@ -132,22 +132,22 @@ OutputSchema = Annotated[InputSchema, FromRevision("2026-07-28", AnySchema)]
 
 
 def text(value: str) -> TextContent:
-    """A text block."""
+    """Return a text block."""
     return {"type": "text", "text": value}
 
 
 def image(data: bytes, mime_type: str) -> ImageContent:
-    """A picture block from its bytes, which are encoded as base64 here."""
+    """Return a picture block from its bytes, which are encoded as base64 here."""
     return {"type": "image", "data": base64.b64encode(data).decode("ascii"), "mimeType": mime_type}
 
 
 def audio(data: bytes, mime_type: str) -> AudioContent:
-    """A sound block from its bytes, which are encoded as base64 here; a text stands in for it before 2025-03-26."""
+    """Return a sound block from its bytes, which are encoded as base64 here; a text stands in for it before 2025-03-26."""
     return {"type": "audio", "data": base64.b64encode(data).decode("ascii"), "mimeType": mime_type}
 
 
 def text_of(result: Mapping[str, Any]) -> str:
-    """All text in the result of `call_tool`, `read_resource` or `get_prompt`, its pieces joined by newlines.
+    """Return all text in the result of `call_tool`, `read_resource` or `get_prompt`, its pieces joined by newlines.
 
     What is not text (pictures, sound, links, blobs) is left out; of an embedded resource its text counts.
     """
@@ -158,7 +158,7 @@ def text_of(result: Mapping[str, Any]) -> str:
 
 
 def data_of(block: ImageContent | AudioContent) -> bytes:
-    """The bytes of a picture or of sound. Raises: RemoteProtocolError: it has none, or they are not base64."""
+    """Return the bytes of a picture or of sound. Raises: RemoteProtocolError: it has none, or they are not base64."""
     try:
         return base64.b64decode(block["data"], validate=True)
     except (KeyError, TypeError, ValueError) as problem:
@@ -166,7 +166,7 @@ def data_of(block: ImageContent | AudioContent) -> bytes:
 
 
 def block_type(block: Any) -> str | None:
-    """The `type` of a content block, or None where the value is not one."""
+    """Return the `type` of a content block, or None where the value is not one."""
     kind = block.get("type") if isinstance(block, dict) else None
     return kind if isinstance(kind, str) else None
 
@@ -181,7 +181,7 @@ _BLOCK_FIELDS: Final = {
 
 
 def is_block(value: Any) -> bool:
-    """True for a content block with all that its kind requires."""
+    """Return whether a value is a content block with all that its kind requires."""
     fields = _BLOCK_FIELDS.get(block_type(value) or "")
     return fields is not None and fields <= value.keys()
 

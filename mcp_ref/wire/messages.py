@@ -52,14 +52,14 @@ def encode(message: JsonObject | list[JsonObject]) -> bytes:
 
 
 def request(request_id: RequestId, method: str, params: JsonObject | None) -> JsonObject:
-    """A request; `params` is left out when None."""
+    """Return a request; `params` is left out when None."""
     if params is None:
         return {"jsonrpc": "2.0", "id": request_id, "method": method}
     return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
 
 
 def notification(method: str, params: JsonObject | None) -> JsonObject:
-    """A notification; `params` is left out when None."""
+    """Return a notification; `params` is left out when None."""
     if params is None:
         # A notification MUST NOT have an `id` (basic/index#notifications; basic/messages#notifications)
         return {"jsonrpc": "2.0", "method": method}
@@ -67,14 +67,13 @@ def notification(method: str, params: JsonObject | None) -> JsonObject:
 
 
 def response(request_id: RequestId, result: JsonObject) -> JsonObject:
-    """The successful answer to a request."""
+    """Return the successful answer to a request."""
     return {"jsonrpc": "2.0", "id": request_id, "result": result}
 
 
 def error(request_id: RequestId | None, refusal: Refusal, *, id_optional: bool = False) -> JsonObject:
-    """The answer that refuses a request. Without a readable id `id` is null, as JSON-RPC 2.0 says, or left out where
-    the schema makes it optional (`Revision.error_id_optional`).
-    """
+    """Return the answer that refuses a request. Without a readable id `id` is null, as JSON-RPC 2.0 says, or left out
+    where the schema makes it optional (`Revision.error_id_optional`)."""
     # MUST: an error response has an `error` with a `code` and a `message` (basic/index#error-responses;
     # basic/messages#responses)
     body: JsonObject = {"code": refusal.code, "message": refusal.message}
@@ -91,12 +90,12 @@ def is_id(value: Any) -> TypeGuard[RequestId]:
 
 
 def id_key(value: RequestId) -> tuple[type, RequestId]:
-    """The key of any id in a table: `1` and `True` and `1.0` are equal in Python, and different ids."""
+    """Return the key of any id in a table: `1` and `True` and `1.0` are equal in Python, and different ids."""
     return (type(value), value)
 
 
 def readable_id(message: Any) -> RequestId | None:
-    """The id of whatever arrived, if it has one that can be answered."""
+    """Return the id of whatever arrived, if it has one that can be answered."""
     value = message.get("id") if isinstance(message, dict) else None
     return value if is_id(value) else None
 

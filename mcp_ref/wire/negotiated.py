@@ -187,7 +187,7 @@ def _params_check(row: Method, revision: Revision) -> Check:
     check = checker(row.params, revision)
 
     def check_params(params: Any) -> None:
-        """A mismatch is the error -32602, which names the path."""
+        """Make a mismatch the error -32602, which names the path."""
         try:
             check(params, "params")
         except SchemaMismatch as mismatch:
@@ -202,7 +202,7 @@ def _result_check(row: Method, revision: Revision, further: Mapping[str, Mapping
     paginated = "nextCursor" in getattr(row.result, "__annotations__", ())
 
     def check_result(result: Any) -> None:
-        """A mismatch is the peer's fault; in the stateless era the result says of which kind it is."""
+        """Make a mismatch the peer's fault; in the stateless era the result says of which kind it is."""
         # The result of `initialize` is of the revision that it names, which need not be the one that was asked for.
         spoken = REVISIONS.get(str(result.get("protocolVersion")), revision) if name == "initialize" else revision
         fits: Callable[[Any, str], Any] = check if spoken is revision else checker(row.result, spoken)

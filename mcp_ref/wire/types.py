@@ -75,13 +75,13 @@ class ServerCapabilities(TypedDict):
 
 
 def client_capabilities(capabilities: JsonObject, revision: Revision) -> JsonObject:
-    """A client's capabilities as that revision knows them; used for what goes out and for what came in."""
+    """Return a client's capabilities as that revision knows them; used for what goes out and for what came in."""
     project = projector(ClientCapabilities, revision, replies=True)
     return project(capabilities) if project else capabilities
 
 
 def server_capabilities(capabilities: JsonObject, revision: Revision) -> JsonObject:
-    """A server's capabilities as that revision knows them; used for what goes out and for what came in."""
+    """Return a server's capabilities as that revision knows them; used for what goes out and for what came in."""
     project = projector(ServerCapabilities, revision, replies=True)
     return project(capabilities) if project else capabilities
 

@@ -102,7 +102,7 @@ def is_secure(url: str) -> bool:
 
 
 def check_url(url: Any, named_by: str) -> str:
-    """The URL, if it may be fetched, or shown to a user's browser.
+    """Return the URL, if it may be fetched, or shown to a user's browser.
 
     Args:
         named_by: the URL of whoever names it.
@@ -167,7 +167,7 @@ def fetch(
 
 
 def _literal(host: str) -> str | None:
-    """The address that a host is, in any of its ways to write it; None for a name."""
+    """Return the address that a host is, in any of its ways to write it; None for a name."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:

@@ -92,7 +92,7 @@ class HttpCall:
                 taken.close()
 
     def begin_inner(self, deadline: Deadline) -> HttpCall:
-        """Another call, for what this one has to wait for; `inner` is to be None again when it is over.
+        """Return another call, for what this one has to wait for; `inner` is to be None again when it is over.
 
         Raises: the reason, if this call has been cut.
         """
@@ -170,13 +170,13 @@ class DeadlineClock:
 
 
 def origin_of(url: str) -> tuple[str, str | None, int | None]:
-    """The origin of a URL: scheme, host and port."""
+    """Return the origin of a URL: scheme, host and port."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def within(url: str, named: str) -> str | None:
-    """The URL that the server at `url` names, perhaps in part; None if that is of another origin, or not a URL."""
+    """Return the URL that the server at `url` names, perhaps in part; None if that is of another origin, or not a URL."""
     try:
         target = urljoin(url, named)
         return target if origin_of(target) == origin_of(url) else None

@@ -229,7 +229,7 @@ class _IdleConnections:
 
 
 def _watched(pool: Any) -> Any:
-    """The same pool of urllib3, which makes connections that a call can cut from now on."""
+    """Return the same pool of urllib3, which makes connections that a call can cut from now on."""
     made_by = pool.ConnectionCls
     if not issubclass(made_by, _Connection):
         # Where two threads do this at once, the later one wins.
@@ -287,7 +287,7 @@ class HttpResponse:
         return data
 
     def body(self, limit: int) -> bytes:
-        """The whole body. Raises: RemoteProtocolError: it is longer than `limit` bytes; and as `read` does."""
+        """Return the whole body. Raises: RemoteProtocolError: it is longer than `limit` bytes; and as `read` does."""
         pieces, size = [], 0
         while data := self.read():
             size += len(data)
@@ -426,7 +426,7 @@ class HttpClient:
         raise RemoteProtocolError(f"the server redirects more than {_MAX_REDIRECTS} times")
 
     def _send(self, call: HttpCall, method: str, url: str, headers: dict[str, Any], body: bytes | None) -> Any:
-        """The response of urllib3."""
+        """Return the response of urllib3."""
         if self._pool is not None:
             target = self._target
             if url != self._url:
@@ -445,7 +445,7 @@ class HttpClient:
         return session.send(prepared, timeout=(connect, read), allow_redirects=False, **how).raw
 
     def end(self, call: HttpCall) -> None:
-        """The call is over. Its connection is closed, unless its response is complete, or its end comes at once."""
+        """End a call: close its connection, unless its response is complete, or its end comes at once."""
         try:
             if call.response is not None and not call.response.ended:
                 # However its end drips in, by now nobody has so much time for it.
@@ -483,13 +483,13 @@ class HttpClient:
 
 
 def _shown(url: str) -> str:
-    """The URL for a message: without what may be secret in it."""
+    """Return the URL for a message: without what may be secret in it."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _without_query(text: object) -> str:
-    """Text that may quote a URL, without the queries in it."""
+    """Return text that may quote a URL, without the queries in it."""
     return re.sub(r"\?[^\s'\"<>]*", "?...", str(text))
 
 

@@ -136,7 +136,7 @@ def check_field(name: str, value: str) -> None:
 
 
 def nothing_here(paths: Iterable[str], request: HttpRequest, reply: HttpReply) -> None:
-    """The endpoint of every path that has none: it says where there are some."""
+    """Answer for every path without an endpoint: say where there are some."""
     text = f"Nothing is served at this path; the server is at {' and '.join(paths)}"
     reply.send(404, {"Content-Type": "text/plain; charset=utf-8"}, text.encode())
 

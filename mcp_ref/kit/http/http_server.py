@@ -152,7 +152,7 @@ def read_head(readline: Callable[[int], bytes]) -> Head | None:
 
 
 def write_head(status: int, *headers: Mapping[str, str]) -> bytes:
-    """The head of an answer. Raises: ValueError: see `check_field`."""
+    """Return the head of an answer. Raises: ValueError: see `check_field`."""
     lines = [f"HTTP/1.1 {status} {responses.get(status, '')}\r\nDate: {formatdate(usegmt=True)}\r\n"]
     for name, value in itertools.chain.from_iterable(each.items() for each in headers):
         check_field(name, value)
@@ -257,7 +257,7 @@ class HttpServer:
         return True
 
     def forget(self, connection: _Connection) -> None:
-        """Called by a connection that has ended."""
+        """Forget a connection that has ended."""
         self._connections.discard(connection)
         self._places.give_back(connection.client)
 

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 
 
 def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
-    """Scopes of OAuth, each once. Raises: ValueError: one that cannot be one (RFC 6749, 3.3). TypeError: a string."""
+    """Return scopes of OAuth, each once. Raises: ValueError: one that cannot be one (RFC 6749, 3.3). TypeError: a
+    string.
+    """
     if isinstance(scopes, str):
         raise TypeError(f"scopes must be a list, not the string {scopes!r}")
     for scope in scopes:

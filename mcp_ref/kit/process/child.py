@@ -39,7 +39,7 @@ _MAX_LAST_BYTES = 8192
 def environment(
     inherit: bool | Sequence[str], changes: Mapping[str, str | None] | None
 ) -> tuple[dict[str, str], list[str]]:
-    """The environment of a child, and the names of the variables of ours that are not in it.
+    """Return the environment of a child, and the names of the variables of ours that are not in it.
 
     Args:
         inherit: True: all of ours; names: those, and `DEFAULT_VARIABLES`; False: these alone.
@@ -130,7 +130,7 @@ class Child:
         return self._launched
 
     def exit_code(self, deadline: Deadline) -> int | None:
-        """The exit code, negative for a signal; None when it still runs.
+        """Return the exit code, negative for a signal; None when it still runs.
 
         Blocks: until the process exits, at most until the deadline.
         """
@@ -190,7 +190,7 @@ class Child:
         self._stop.set()
 
     def stderr_tail(self) -> str:
-        """The last lines of standard error, each after a line break: at most 20, and 8 KiB."""
+        """Return the last lines of standard error, each after a line break: at most 20, and 8 KiB."""
         lines = list(self._heard.copy())
         while sum(map(len, lines)) > _MAX_LAST_BYTES:
             del lines[0]

@@ -23,7 +23,7 @@ _KEY = re.compile(r"[A-Za-z0-9+/_-]{43,}={0,2}")
 
 
 def keys_in(text: str, where: str) -> tuple[bytes, ...]:
-    """The keys in a text. Raises ValueError, which names `where` and no key: it has none, or a short one."""
+    """Return the keys in a text. Raises ValueError, which names `where` and no key: it has none, or a short one."""
     words = [word for line in text.splitlines() for word in line.partition("#")[0].split()]
     for number, word in enumerate(words, 1):
         if _KEY.fullmatch(word) is None:
@@ -54,7 +54,7 @@ class KeyFile:
         return state.st_mtime_ns, state.st_ino, state.st_size
 
     def __call__(self) -> tuple[bytes, ...]:
-        """The keys. One look at the file's time, so that a new key counts at once, and in every process."""
+        """Return the keys. One look at the file's time, so that a new key counts at once, and in every process."""
         try:
             if (state := self._look()) != self._state:
                 self._keys, self._state = keys_in(self._path.read_text("ascii"), str(self._path)), state

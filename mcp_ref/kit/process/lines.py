@@ -72,7 +72,7 @@ class LineTransport:
         return False
 
     def _why_ended(self, found: str | None) -> str:
-        """The reason as the user reads it; None was found where the input simply ended."""
+        """Return the reason as the user reads it; None was found where the input simply ended."""
         raise NotImplementedError
 
     # -- beginning
@@ -147,7 +147,7 @@ class LineTransport:
             raise TransportClosed(self._reason or self._broken or CLOSED)
 
     def _break(self, reason: str) -> None:
-        """From now on nothing is sent, and the reader ends when it has read what is there."""
+        """Send nothing from now on, and end the reader when it has read what is there."""
         self._broken = self._broken or reason
         self._no_writing.set()
         self._no_reading.set()
@@ -155,7 +155,7 @@ class LineTransport:
     # -- reading
 
     def _read(self) -> None:
-        """The thread `mcp-stdio-reader`: hand on line after line, then say once why they ended."""
+        """Hand on line after line, then say once why they ended: the thread `mcp-stdio-reader`."""
         splitter, bom = LineSplitter(self._limit), BOM_UTF8  # which may stand before the first line
         try:
             # The last line may lack its newline: a whole message ends with a brace, so no part passes for one.

@@ -142,11 +142,11 @@ class LineSplitter:
         self._partial = bytearray()
 
     def __len__(self) -> int:
-        """Bytes of the line that has begun."""
+        """Return bytes of the line that has begun."""
         return len(self._partial)
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Each line that the chunk ends; raises `LineTooLong` after those before the long one."""
+        """Yield each line that the chunk ends; raises `LineTooLong` after those before the long one."""
         *lines, rest = chunk.split(b"\n")
         for line in lines:
             if self._partial:
@@ -165,7 +165,7 @@ class LineSplitter:
         return LineTooLong(f"a line is longer than {self._limit} bytes")
 
     def take(self) -> bytes:
-        """The line that has begun, as far as it came; the next byte begins another."""
+        """Return the line that has begun, as far as it came; the next byte begins another."""
         line = bytes(self._partial)
         self._partial.clear()
         return line

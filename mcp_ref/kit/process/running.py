@@ -73,7 +73,7 @@ class Lifespan:
 
 @contextmanager
 def end_by_sigterm() -> Iterator[Callable[[Callable[[float], bool]], bool]]:
-    """While it lasts, SIGTERM interrupts a wait as Ctrl-C does, and nothing else: what starts and ends is not torn.
+    """Let SIGTERM, while it lasts, interrupt a wait as Ctrl-C does, and nothing else: what starts and ends is not torn.
 
     It gives a function that runs waits (`wait(seconds)` says whether what it waits for has come), until that is so, and
     says whether a signal has interrupted it. SIGTERM is left alone outside the main thread, and where the program
@@ -124,7 +124,8 @@ def _interrupt(*_: object) -> NoReturn:
 
 @contextmanager
 def end_as_by_ctrl_c() -> Iterator[None]:
-    """While it lasts, SIGTERM and SIGHUP raise KeyboardInterrupt, so that what was started is ended on the way out.
+    """Let SIGTERM and SIGHUP, while it lasts, raise KeyboardInterrupt, so that what was started is ended on the way
+    out.
 
     A signal that the program handles or ignores is left alone, and all are outside the main thread.
     """

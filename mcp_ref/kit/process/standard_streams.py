@@ -47,7 +47,8 @@ class StandardStreams:
 
 
 def own_end(write_fd: int) -> int:
-    """The same pipe under another number, opened again, where that can be had, so that writing to it does not block.
+    """Return the same pipe under another number, opened again, where that can be had, so that writing to it does not
+    block.
 
     To set O_NONBLOCK on `write_fd` would do it to everybody who shares that open file: the client, other processes. A
     pipe can be opened a second time on Linux; a socket, a terminal or another user's pipe cannot, or should not.
@@ -61,7 +62,7 @@ def own_end(write_fd: int) -> int:
 
 
 def parent_end() -> int | None:
-    """A descriptor that is ready when the process that started this one has ended; None on a system without one."""
+    """Return a descriptor that is ready when the process that started this one has ended; None on a system without one."""
     # Process 1 adopts: as a parent it says nothing about who started us. Without pidfd the input's end must do.
     if hasattr(os, "pidfd_open") and os.getppid() != 1:
         try:
@@ -72,7 +73,7 @@ def parent_end() -> int | None:
 
 
 def _copy(fd: int) -> int:
-    """Another number for a descriptor, above the standard three even if one of those is closed; never inherited."""
+    """Return another number for a descriptor, above the standard three even if one of those is closed; never inherited."""
     if sys.platform == "win32":
         return os.dup(fd)
     import fcntl
@@ -101,5 +102,5 @@ def _flush_prints() -> None:
 
 
 def escaped(text: str, kept: str = "") -> str:
-    """Text that is safe on a terminal: control characters as escapes, but for those that are kept."""
+    """Return text that is safe on a terminal: control characters as escapes, but for those that are kept."""
     return "".join(char if char.isprintable() or char in kept else ascii(char)[1:-1] for char in text)

@@ -94,7 +94,7 @@ def moved_name(name: str) -> Any:
 
 
 def refuse_attribute(self: Any, name: str) -> Any:
-    """The `__getattr__` of a `Context`: raise AttributeError, with what to write for what others call it."""
+    """Return the `__getattr__` of a `Context`: raise AttributeError, with what to write for what others call it."""
     if (instead := _CONTEXT_HINTS.get(name)) is not None:
         raise AttributeError(f"Context has no {name}; write {instead}")
     return self.__getattribute__(name)

@@ -60,7 +60,7 @@ class Clock:
         self._state = (0, 0.0, 0.0)
 
     def __call__(self) -> float:
-        """The time of this clock, in seconds."""
+        """Return the time of this clock, in seconds."""
         pauses, paused_at, lost = self._state
         now = time.monotonic()
         return (max(paused_at, now - self._limit) if pauses else now) - lost
@@ -103,19 +103,21 @@ class Deadline:
         self._lifted = False
 
     def left(self) -> float | None:
-        """Seconds left, at least 0.0, and at most 23 days, after which whoever waits asks again; None for no limit."""
+        """Return the seconds left, at least 0.0, and at most 23 days, after which whoever waits asks again; None for no
+        limit.
+        """
         if self._at is None or self._lifted:
             return None
         left = self._at - self._clock()
         return 0.0 if left < 0 else left if left < _LONGEST_WAIT else _LONGEST_WAIT
 
     def at_most(self, seconds: float) -> float:
-        """Seconds left, but at most so many: for a wait that has a bound of its own."""
+        """Return the seconds left, but at most so many: for a wait that has a bound of its own."""
         left = self.left()
         return seconds if left is None else min(seconds, left)
 
     def check(self, doing: str) -> float | None:
-        """Seconds left; raises `RequestTimeout` naming what was being done if the time is up."""
+        """Return the seconds left; raises `RequestTimeout` naming what was being done if the time is up."""
         left = self.left()
         if left == 0.0:
             raise RequestTimeout(f"timed out after {round(self._timeout or 0, 3):g} s {doing}")

@@ -29,13 +29,13 @@ class Complaints:
             self._log.debug(f"{text} (number %d)", *args, count)
 
     def take_last(self) -> str:
-        """The last complaint, cut, for whoever may have waited for what it was about; each of them once."""
+        """Return the last complaint, cut, for whoever may have waited for what it was about; each of them once."""
         last, self._last = self._last, ""
         return last[:300]
 
 
 def outcome(answer: Mapping[str, Any], method: str, named: object, who: object, seconds: float) -> str:
-    """A line for the log on one request: how it was answered, for whom, and in what time."""
+    """Return a line for the log on one request: how it was answered, for whom, and in what time."""
     error = answer.get("error")
     how = f"refused ({error['code']}: {error['message']!a:.200})" if error else "answered"
     whom, what = "" if who is None else f" of {str(who)!a:.100}", "" if named is None else f" {named!a:.100}"

@@ -79,7 +79,7 @@ class SharedLane(Lane):
         return self._first() is not None
 
     def popleft(self) -> Job:
-        """The first job whose owner may have one more place."""
+        """Return the first job whose owner may have one more place."""
         number = self._first()
         assert number is not None
         job = self[number]
@@ -193,7 +193,7 @@ class Workers:
                 self._hand_out_locked()
 
     def _watch(self) -> None:
-        """A job that needs no place: let more run as long as the one that waits first in its lane does not move."""
+        """Let more jobs run as long as the one that waits first in its lane does not move. This job needs no place."""
         while True:
             with self._lock:
                 if self._closed or not any(self._lanes):
@@ -214,7 +214,7 @@ class Workers:
                     return  # it is the only thread, and needed
 
     def next_job(self, worker: Worker) -> Job | None:
-        """Called by a worker after each job: the next one, for which it may have to wait; None: it may end."""
+        """Return the next job of a worker, for which it may have to wait; None: it may end."""
         with self._lock:
             if worker.lane is not None:
                 worker.lane.running -= 1

@@ -61,7 +61,7 @@ class SchemaMismatch(ValueError):
         self.found, self.root = found, ""
 
     def under(self, step: str | int) -> SchemaMismatch:
-        """The same, seen from one level further out."""
+        """Return the same, seen from one level further out."""
         return SchemaMismatch(*((_step(step) + path, problem) for path, problem in self.found))
 
     @property
@@ -140,7 +140,7 @@ def check_page(check: Check, page: dict[str, Any], root: str) -> None:
 
 @functools.cache
 def checker(wire_type: Any, revision: Revision, judged: bool = False) -> Check:
-    """The check of an inbound value against a type in a revision; compiled once for each pair.
+    """Return the check of an inbound value against a type in a revision; compiled once for each pair.
 
     Args:
         wire_type: a TypedDict, a union of them, or any other type of the notation.
@@ -168,7 +168,7 @@ def checker(wire_type: Any, revision: Revision, judged: bool = False) -> Check:
 
 @functools.cache
 def tester(shape: Shape) -> Load:
-    """The check of a shape of the wire; what it returns is not used."""
+    """Return the check of a shape of the wire; what it returns is not used."""
     return _Compiler(converts=False).compile(shape) or _same
 
 
@@ -198,7 +198,7 @@ def _within(load: Load, problems: Callable[[Any], list[str]]) -> Load:
 
 
 def _same(value: Any) -> Any:
-    """Every value fits."""
+    """Return the value: every one fits."""
     return value
 
 
@@ -215,7 +215,7 @@ MAX_SHOWN: Final = 40
 
 
 def shortened(value: Any) -> str:
-    """A JSON value as an error shows it."""
+    """Return a JSON value as an error shows it."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
@@ -293,7 +293,7 @@ class _Compiler:
     # -- one check per shape
 
     def _scalar(self, shape: shapes.Scalar) -> Load:
-        """A string, a number, a boolean or null; or what is made of it, such as a date."""
+        """Compile a string, a number, a boolean or null; or what is made of it, such as a date."""
         kind, usual, make, bounds = shape.kind, PYTHON_TYPES[shape.kind], shape.make, shape.bounds
         expected = _expected(shape)
         lowest, highest = (bounds.minimum, bounds.maximum) if bounds.checked else (None, None)
@@ -317,7 +317,7 @@ class _Compiler:
         return load
 
     def _enumeration(self, shape: shapes.Enumeration) -> Load:
-        """One of some values, or the member that it stands for."""
+        """Compile one of some values, or the member that it stands for."""
         expected, members = _expected(shape), shape.values if shape.members is None else shape.members
         # The flag keeps true apart from 1, which are equal in Python and not in JSON.
         made = {(isinstance(v, bool), v): member for v, member in zip(shape.values, members, strict=True)}
@@ -331,7 +331,7 @@ class _Compiler:
         return load
 
     def _container(self, shape: shapes.Array | shapes.Row | shapes.Map) -> Load:
-        """An array, one with a shape for each place, or an object whose keys are data."""
+        """Compile an array, one with a shape for each place, or an object whose keys are data."""
         kind = dict if isinstance(shape, shapes.Map) else list
         make = shape.make if isinstance(shape, shapes.Array) else tuple
         limit = shape.at_most.items if isinstance(shape, shapes.Array) and shape.at_most else None
@@ -369,7 +369,9 @@ class _Compiler:
         return load
 
     def _object(self, shape: Object) -> Load:
-        """An object with named keys; all its problems are told at once. A closed one becomes a dict or an instance."""
+        """Compile an object with named keys; all its problems are told at once. A closed one becomes a dict or an
+        instance.
+        """
         fields, make = shape.fields, shape.make
         loads: dict[str, Load] = {}
         # What most members are: scalars that stay as they are, told by their type.
@@ -407,8 +409,8 @@ class _Compiler:
     # -- unions
 
     def _choice(self, shape: shapes.Choice) -> Load | None:
-        """Arms are told apart by the kind of JSON value first, then objects by their tag; of the others the first that
-        fits counts, in the order written."""
+        """Compile a union. Its arms are told apart by the kind of JSON value first, then objects by their tag; of the
+        others the first that fits counts, in the order written."""
         if not self._converts and any(isinstance(arm, shapes.Anything) for arm in shape.here):
             return None
         tagged = self._by_tag(shape)
@@ -436,7 +438,7 @@ class _Compiler:
         return load
 
     def _by_tag(self, shape: shapes.Choice) -> Load | None:
-        """Objects that are told apart by the tag that every arm has in this revision; None without such a tag.
+        """Compile objects that are told apart by the tag that every arm has in this revision; None without such a tag.
 
         A peer's new kind of content is kept; a mode says how to behave and cannot be passed over.
         """
@@ -500,7 +502,7 @@ Projection = Callable[[Any], Any]
 def projector(
     wire_type: Any, revision: Revision, *, replies: bool = False
 ) -> Callable[[JsonObject], JsonObject] | None:
-    """The projection of an outbound object to a revision; compiled once for each type, revision and direction.
+    """Return the projection of an outbound object to a revision; compiled once for each type, revision and direction.
 
     Args:
         wire_type: a TypedDict or a union of them: the type of the params or of the result.
@@ -521,7 +523,7 @@ def projector(
 
 @functools.cache
 def losing(wire_type: Any, revision: Revision, *, replies: bool = False) -> frozenset[str] | None:
-    """The keys at which an object may lose something; one that has none of them goes out as it is.
+    """Return the keys at which an object may lose something; one that has none of them goes out as it is.
 
     With it a caller saves the projection of what is mostly sent: few calls of a tool have a key that a revision lacks.
 
@@ -554,7 +556,7 @@ class _Projection(NamedTuple):
         return None
 
     def _container(self, shape: shapes.Array | shapes.Map) -> Projection | None:
-        """The projection of an array, or of an object whose keys are data."""
+        """Return the projection of an array, or of an object whose keys are data."""
         inner, kind = self.projection(shape.each), dict if isinstance(shape, shapes.Map) else (list, tuple)
         if inner is None:
             return None

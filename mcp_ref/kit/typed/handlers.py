@@ -164,7 +164,7 @@ def inspect_handler(function: Callable[..., Any], context_type: type, *, may_yie
 
 
 def _innermost(function: Any) -> Any:
-    """The function that partial objects and decorators stand around."""
+    """Return the function that partial objects and decorators stand around."""
     while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
         function = function.func if isinstance(function, functools.partial) else function.__wrapped__
     return function
@@ -175,7 +175,7 @@ _CO_VARIABLE, _CO_GENERATOR, _CO_COROUTINE, _CO_ASYNC_GENERATOR = 0x04 | 0x08, 0
 
 
 def _parameters_of(function: Any) -> list[tuple[str, str, tuple[Any, ...]]]:
-    """Of each parameter: its name, its kind as in `_KINDS`, and its default in a tuple, which may be empty."""
+    """Return, of each parameter, its name, its kind as in `_KINDS`, and its default in a tuple, which may be empty."""
     if isinstance(function, types.MethodType):
         return _parameters_of(function.__func__)[1:]
     if isinstance(function, types.FunctionType) and not vars(function).keys() & {"__wrapped__", "__signature__"}:
@@ -196,7 +196,9 @@ def _parameters_of(function: Any) -> list[tuple[str, str, tuple[Any, ...]]]:
 
 
 def _undecorated(function: Any) -> Any:
-    """A function for `inspect`, which passes over a partial object, and what that binds, if it says what it wraps."""
+    """Return a function for `inspect`, which passes over a partial object, and what that binds, if it says what it
+    wraps.
+    """
     if isinstance(function, functools.partial):
         return functools.partial(_undecorated(function.func), *function.args, **function.keywords)
     decorated = hasattr(function, "__wrapped__") and not hasattr(function, "__signature__")
@@ -227,7 +229,7 @@ _ENTRY: Final = re.compile(r"\*{0,2}(?P<name>\w+)\s*(\([^)]*\))?\s*:\s*(?P<text>
 
 
 def _documented(text: str) -> tuple[str | None, dict[str, str]]:
-    """The first paragraph of a docstring in one line, and the text of each entry under `Args:`."""
+    """Return the first paragraph of a docstring in one line, and the text of each entry under `Args:`."""
     paragraph = text.strip().split("\n\n")[0]
     summary = None if _HEADING.match(paragraph.split("\n")[0]) else " ".join(paragraph.split())
     texts: dict[str, str] = {}
@@ -252,7 +254,7 @@ def _documented(text: str) -> tuple[str | None, dict[str, str]]:
 
 
 def json_arguments(handler: Handler) -> tuple[JsonObject, Callable[[JsonObject], dict[str, Any]]]:
-    """The `inputSchema` that the hints of a handler say, and what makes keyword arguments of a JSON object.
+    """Return the `inputSchema` that the hints of a handler say, and what makes keyword arguments of a JSON object.
 
     The function raises `SchemaMismatch` if something is missing, is unknown or does not fit. What is not given is left
     to the handler's defaults.
@@ -296,7 +298,7 @@ def checked_arguments(handler: Handler, schema: Validator) -> Callable[[JsonObje
 
 
 def json_result(handler: Handler) -> tuple[JsonObject, Callable[[Any], list[str]]] | None:
-    """The `outputSchema` that the return annotation says, and what checks a JSON value with it.
+    """Return the `outputSchema` that the return annotation says, and what checks a JSON value with it.
 
     The function returns "path: problem" texts: an empty list if the value fits.
 
@@ -337,7 +339,7 @@ def _promises_nothing(hint: Any) -> bool:
 
 
 def string_arguments(handler: Handler) -> Callable[[Mapping[str, str], Any], dict[str, Any]]:
-    """The function that makes keyword arguments of strings and the context: `keywords(values, ctx)`.
+    """Return the function that makes keyword arguments of strings and the context: `keywords(values, ctx)`.
 
     It raises `ValueError` if one cannot be read; the text names it. A handler with `**arguments` gets what has no
     parameter of its own as it came. Whether all are there, and known, the pages have asked before.
@@ -414,7 +416,9 @@ _ARRAYS.update({tuple: tuple, set: set, frozenset: frozenset, AbstractSet: froze
 
 @functools.cache
 def _library_shapes() -> dict[Any, Shape]:
-    """The single values whose classes come from modules that a start should not load (7 ms) if no hint names them."""
+    """Return the single values whose classes come from modules that a start should not load (7 ms) if no hint names
+    them.
+    """
     from datetime import date, datetime, time
     from pathlib import Path
     from uuid import UUID
@@ -459,7 +463,7 @@ class _Hints:
         self._unfinished: set[Any] = set()
 
     def shape(self, hint: Any) -> Shape:
-        """The shape of a resolved hint; raises `_Unsupported`, a `TypeError`, naming the hint."""
+        """Return the shape of a resolved hint; raises `_Unsupported`, a `TypeError`, naming the hint."""
         if isinstance(hint, NewType):
             return self.shape(hint.__supertype__)
         origin, args = get_origin(hint), get_args(hint)
@@ -502,7 +506,7 @@ class _Hints:
         raise _Unsupported(hint)
 
     def field(self, hint: Any, required: bool, default: tuple[Any, ...] = (), text: str | None = None) -> Field:
-        """A member of an object; its default is shown if it fits and has a form in JSON."""
+        """Return a member of an object; its default is shown if it fits and has a form in JSON."""
         peeled = peel(hint)
         shape = _noted(self.shape(peeled.bare), peeled.notes)
         try:
@@ -514,14 +518,16 @@ class _Hints:
         return Field(shape, required, required, text, shown)
 
     def _name(self, hint: Any) -> str:
-        """The name of a class in `$defs`, with a number if another class of this schema has it."""
+        """Return the name of a class in `$defs`, with a number if another class of this schema has it."""
         same = self._named.setdefault(plain := re.sub(r"\W", "_", hint.__name__), [])
         if hint not in same:
             same.append(hint)
         return f"{plain}.{same.index(hint) + 1}" if same[0] is not hint else plain
 
     def _model(self, hint: Any) -> Shape:
-        """The shape of a model of pydantic 2, which is told by its methods; its parts are in `$defs` under its name."""
+        """Return the shape of a model of pydantic 2, which is told by its methods; its parts are in `$defs` under its
+        name.
+        """
         name, mode = self._name(hint), "serialization" if self._purpose == "result" else "validation"
         try:
             schema = {**hint.model_json_schema(mode=mode, ref_template=f"#/$defs/{name}.{{model}}")}
@@ -538,7 +544,7 @@ class _Hints:
         return shapes.Described(shapes.Anything(), checked.schema, make=functools.partial(built, hint.model_validate))
 
     def _object(self, hint: Any) -> Object:
-        """The shape of a dataclass or a TypedDict; one that holds itself is found here while it is being made."""
+        """Return the shape of a dataclass or a TypedDict; one that holds itself is found here while it is being made."""
         if hint in self._objects:
             self._objects[hint].referenced |= hint in self._unfinished
             return self._objects[hint]
@@ -571,7 +577,9 @@ class _Hints:
 
 
 def _noted(shape: Shape, notes: Sequence[Any]) -> Shape:
-    """A shape with the description and the bounds that its notes say; those of a `Field` stand in its `metadata`."""
+    """Return a shape with the description and the bounds that its notes say; those of a `Field` stand in its
+    `metadata`.
+    """
     words, known, bounding = dict[str, Any](), {"description": "description"}, set[str]().union(*_BOUNDS.values())
     fields = [note.metadata for note in notes if isinstance(getattr(note, "metadata", None), list)]
     for part in itertools.chain(notes, *fields):
@@ -599,7 +607,7 @@ def _noted(shape: Shape, notes: Sequence[Any]) -> Shape:
 
 
 def to_json(value: Any) -> Any:
-    """The JSON value for what a handler returned: dataclasses, enums, dates, sets, and the containers of these.
+    """Return the JSON value for what a handler returned: dataclasses, enums, dates, sets, and the containers of these.
 
     A date and time without a zone is taken as local time, because the format `date-time` needs an offset.
 

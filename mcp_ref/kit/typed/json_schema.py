@@ -61,24 +61,28 @@ def _parses(parse: Callable[[str], object], value: str) -> bool:
 
 
 def is_date(value: str) -> bool:
-    """A full date of RFC 3339: "2025-11-25"."""
+    """Return whether a text is a full date of RFC 3339: "2025-11-25"."""
     from datetime import date
 
     return re.fullmatch(_DATE, value) is not None and _parses(date.fromisoformat, value)
 
 
 def is_time(value: str) -> bool:
-    """A full time of RFC 3339, with its offset: "10:15:00Z"; any minute may have a leap second."""
+    """Return whether a text is a full time of RFC 3339, with its offset: "10:15:00Z"; any minute may have a leap
+    second.
+    """
     return re.fullmatch(_TIME, value) is not None
 
 
 def is_date_time(value: str) -> bool:
-    """A date and time of RFC 3339, with its offset: "2025-11-25T10:15:00Z"."""
+    """Return whether a text is a date and time of RFC 3339, with its offset: "2025-11-25T10:15:00Z"."""
     return value[10:11] in ("T", "t") and is_date(value[:10]) and is_time(value[11:])
 
 
 def is_email(value: str) -> bool:
-    """A mailbox of RFC 5321: a dotted or a quoted local part, then a host name or an address in brackets."""
+    """Return whether a text is a mailbox of RFC 5321: a dotted or a quoted local part, then a host name or an address
+    in brackets.
+    """
     from ipaddress import IPv4Address, IPv6Address
 
     if (match := re.fullmatch(_EMAIL, value)) is None or (literal := match["literal"]) is None:
@@ -87,7 +91,7 @@ def is_email(value: str) -> bool:
 
 
 def is_uri(value: str) -> bool:
-    """A URI of RFC 3986, with its scheme."""
+    """Return whether a text is a URI of RFC 3986, with its scheme."""
     from urllib.parse import urlsplit
 
     # Reading the port checks it.
@@ -99,7 +103,7 @@ def is_uri(value: str) -> bool:
 
 
 def is_uuid(value: str) -> bool:
-    """A UUID of RFC 4122 in its usual form, with hyphens."""
+    """Return whether a text is a UUID of RFC 4122 in its usual form, with hyphens."""
     return re.fullmatch(_UUID, value) is not None
 
 
@@ -239,7 +243,7 @@ def prepare(schema: Any, *, what: str) -> Validator:
 
 
 def _containers(value: Any) -> list[Any]:
-    """All objects and arrays in a JSON value, up to one more than are allowed; without recursion."""
+    """Return the objects and arrays in a JSON value, up to one more than are allowed; without recursion."""
     found: list[Any] = []
     level = [value]
     for _ in range(MAX_DEPTH + 1):
@@ -252,7 +256,7 @@ def _containers(value: Any) -> list[Any]:
 
 
 def _dialect(schema: Any) -> str:
-    """The key in DIALECTS for a schema that says `$schema`, or the default."""
+    """Return the key in DIALECTS for a schema that says `$schema`, or the default."""
     # MUST: a schema without `$schema` is read as 2020-12 (basic/index#implementation-requirements)
     named = schema.get("$schema", DEFAULT_DIALECT) if isinstance(schema, dict) else DEFAULT_DIALECT
     dialect = named.removesuffix("#") if isinstance(named, str) else None
@@ -264,7 +268,7 @@ def _dialect(schema: Any) -> str:
 
 
 def _compiled(schema: Any) -> Any:
-    """A validator of jsonschema for a schema, which counts. The schema is changed: the caller keeps none."""
+    """Return a validator of jsonschema for a schema, which counts. The schema is changed: the caller keeps none."""
     import jsonschema
     from referencing import Registry
 
@@ -286,7 +290,7 @@ def _compiled(schema: Any) -> Any:
 
 
 def _parts(schema: Any, dialect: str) -> list[Any]:
-    """All schemas in a schema, by its dialect's own rules; refuses references that lead out of it."""
+    """Return the schemas in a schema, by its dialect's own rules; refuses references that lead out of it."""
     from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import specification_with
@@ -320,7 +324,7 @@ def _parts(schema: Any, dialect: str) -> list[Any]:
 
 @functools.cache
 def _extended(library: Any) -> Any:
-    """The class of jsonschema with keywords that count, and with one that is quicker."""
+    """Return the class of jsonschema with keywords that count, and with one that is quicker."""
     from jsonschema import validators
 
     def counted(name: str, keyword: Callable[..., Any]) -> Callable[..., Any]:
@@ -350,7 +354,7 @@ def _extended(library: Any) -> Any:
 
 
 def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> Any:
-    """The keyword `uniqueItems`; the library compares every item with every other one."""
+    """Check the keyword `uniqueItems`; the library compares every item with every other one."""
     from jsonschema import ValidationError
 
     if unique and isinstance(instance, list) and len(set(map(_hashable, instance))) < len(instance):
@@ -358,7 +362,7 @@ def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> An
 
 
 def _multiple_of(validator: Any, divisor: Any, instance: Any, schema: Any) -> Any:
-    """The keyword `multipleOf`, of the decimal fractions that JSON writes; the library divides binary ones."""
+    """Check the keyword `multipleOf`, of the decimal fractions that JSON writes; the library divides binary ones."""
     from fractions import Fraction
 
     from jsonschema import ValidationError
@@ -371,7 +375,9 @@ def _multiple_of(validator: Any, divisor: Any, instance: Any, schema: Any) -> An
 
 
 def _hashable(value: Any) -> Any:
-    """The same for JSON values that are equal, and nobody can choose two that collide: only texts are hashed."""
+    """Return the same key for JSON values that are equal, and nobody can choose two that collide: only texts are
+    hashed.
+    """
     if isinstance(value, dict):
         return frozenset((name, _hashable(each)) for name, each in value.items())
     if isinstance(value, list):
@@ -384,7 +390,7 @@ def _hashable(value: Any) -> Any:
 
 @functools.cache
 def _pattern_checker() -> Any:
-    """Checks, by the format that a metaschema gives to patterns, that they are of Python, and not too long."""
+    """Return what checks, by the format that a metaschema gives to patterns, that they are of Python, and short."""
     from jsonschema import FormatChecker
 
     checker = FormatChecker(formats=())
@@ -395,7 +401,7 @@ def _pattern_checker() -> Any:
 
 
 def _text(error: Any) -> str:
-    """Such as "a.b[0]: 5 is not of type 'string'"; without a path for the whole value."""
+    """Return the text, such as "a.b[0]: 5 is not of type 'string'"; without a path for the whole value."""
     problem = error.message if len(error.message) <= 300 else f"{error.message[:200]} ... {error.message[-80:]}"
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
     path = "".join(steps).removeprefix(".")

@@ -50,7 +50,7 @@ def check_count(text: str) -> None:
 
 
 def weigh(value: object) -> int:
-    """Bytes that a value takes: its text, as wide as its widest character, and 100 for each value in it.
+    """Return the bytes that a value takes: its text, as wide as its widest character, and 100 for each value in it.
 
     What nests too deeply to be weighed is heavier than anything.
     """

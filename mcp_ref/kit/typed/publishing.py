@@ -19,7 +19,7 @@ from mcp_ref.revisions import REVISIONS, Revision
 
 
 def json_schema(wire_type: Any, revision: Revision) -> JsonObject:
-    """The JSON Schema of a type in a revision.
+    """Return the JSON Schema of a type in a revision.
 
     Returns:
         The schema of the type itself, with `$defs` for the TypedDicts inside it, which stand there as
@@ -34,7 +34,7 @@ def json_schema(wire_type: Any, revision: Revision) -> JsonObject:
 
 
 def schema_of(shape: Shape, revision: Revision | None = None) -> JsonObject:
-    """The JSON Schema of a shape, with `$defs` for what it refers to; the root itself is always written out.
+    """Return the JSON Schema of a shape, with `$defs` for what it refers to; the root itself is always written out.
 
     Args:
         revision: the one that publishes it; None for a user's types, which no revision limits.
@@ -98,7 +98,7 @@ class _Writing(NamedTuple):
         return {"$ref": f"#/$defs/{shape.name}"}
 
     def write_object(self, shape: Object) -> JsonObject:
-        """The schema of an object in its place, not a reference to it."""
+        """Return the schema of an object in its place, not a reference to it."""
         properties: JsonObject = {}
         for key, field in shape.fields.items():
             properties[key] = self.write(field.shape)

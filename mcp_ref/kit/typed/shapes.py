@@ -134,7 +134,7 @@ def renamed(wire_type: Any, former: Former) -> None:
 
 
 def published_name(wire_type: Any, revision: Revision) -> str:
-    """The name under which that revision's schema publishes a TypedDict: that of the class, or its former one."""
+    """Return the name under which that revision's schema publishes a TypedDict: that of the class, or its former one."""
     former = _FORMER.get(wire_type)
     if former is not None and revision.order <= find_revision(former.until).order:
         return former.name
@@ -263,7 +263,7 @@ class Peeled(NamedTuple):
     required: bool | None
 
     def note(self, kind: type) -> Any:
-        """The first note of a class, or None."""
+        """Return the first note of a class, or None."""
         return next((note for note in self.notes if isinstance(note, kind)), None)
 
     def is_required(self, owner: Any, key: str) -> bool:
@@ -296,7 +296,8 @@ _ALWAYS: Final = range(len(REVISIONS))
 
 
 def shape_of(hint: Any, revision: Revision, judged: bool = False) -> Shape:
-    """The shape of a type of the wire in a revision; judged: of all that is published, also what a peer lets pass.
+    """Return the shape of a type of the wire in a revision; judged: of all that is published, also what a peer lets
+    pass.
 
     Raises:
         TypeError: the type uses something that has no counterpart in JSON, or nothing of it exists in the revision.
@@ -318,7 +319,7 @@ def shape_of(hint: Any, revision: Revision, judged: bool = False) -> Shape:
 
 
 def _arms(hint: Any, within: range = _ALWAYS) -> Iterator[tuple[Peeled, range]]:
-    """Everything that may stand in a place in some revision, and when: arms of unions, types of before and after."""
+    """Yield everything that may stand in a place in some revision, and when: arms of unions, types of before and after."""
     peeled = peel(hint)
     span = _span(peeled, within)
     changes = [
@@ -348,7 +349,7 @@ def _span(peeled: Peeled, within: range = _ALWAYS) -> range:
 
 
 def _shape_of_arm(peeled: Peeled, revision: Revision, judged: bool) -> Shape:
-    """The shape of a type that is not a union."""
+    """Return the shape of a type that is not a union."""
     if judged and (note := peeled.note(Judged)) is not None:
         return shape_of(note.type, revision, judged)
     bare: Any = type(None) if peeled.bare is None else peeled.bare
@@ -373,7 +374,7 @@ def _shape_of_arm(peeled: Peeled, revision: Revision, judged: bool) -> Shape:
 
 @functools.cache
 def object_of(wire_type: Any, revision: Revision, judged: bool = False) -> Object:
-    """The shape of a TypedDict in a revision; made once."""
+    """Return the shape of a TypedDict in a revision; made once."""
     shape = Object(published_name(wire_type, revision))
     for key, hint in typing.get_type_hints(wire_type, include_extras=True).items():
         peeled = peel(hint)
@@ -391,7 +392,7 @@ def object_of(wire_type: Any, revision: Revision, judged: bool = False) -> Objec
 
 
 def plain_arms(shape: Shape) -> list[Shape]:
-    """The plain shapes of which a value has one."""
+    """Return the plain shapes of which a value has one."""
     if isinstance(shape, Described):
         return plain_arms(shape.shape)
     return list(itertools.chain(*map(plain_arms, shape.here))) if isinstance(shape, Choice) else [shape]

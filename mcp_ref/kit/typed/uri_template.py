@@ -129,7 +129,7 @@ class UriTemplate:
         refuse_if(self.optional and "#" in "".join(self._texts), "a `#` comes before a query or {#...}")
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """The decoded values of the variables that the URI gives, or None if it does not fit.
+        """Return the decoded values of the variables that the URI gives, or None if it does not fit.
 
         Takes time in proportion to the length of the URI, which is at most `MAX_URI_LENGTH`.
         """
@@ -171,7 +171,7 @@ class UriTemplate:
 
 
 def _pieces(text: str) -> list[str | _Expression]:
-    """The texts and expressions of a template."""
+    """Return the texts and expressions of a template."""
     pieces: list[str | _Expression] = []
     end = 0
     for match in _PIECE.finditer(text):
@@ -202,7 +202,7 @@ def _pieces(text: str) -> list[str | _Expression]:
 
 
 def _value(raw: str, kind: Literal["segment", "path", "query"]) -> str | None:
-    """The decoded value, or None if it is refused."""
+    """Return the decoded value, or None if it is refused."""
     if "#" in raw or ("?" in raw and kind != "query") or _BARE_PERCENT.search(raw):
         return None
     from urllib.parse import unquote
@@ -220,7 +220,7 @@ def _value(raw: str, kind: Literal["segment", "path", "query"]) -> str | None:
 
 
 def covers(subscribed: str, updated: str) -> bool:
-    """True if a subscription to one URI covers a change of another: the same, or one below it in its path.
+    """Return whether a subscription to one URI covers a change of another: the same, or one below it in its path.
 
     Spec: schema ResourceUpdatedNotification
     """

@@ -119,7 +119,7 @@ def _judge_live(args: argparse.Namespace, out: TextIO) -> Exit:
 
 
 def _own_file(path: str) -> str:
-    """The path, or one beside it while another process that stands between two peers writes there.
+    """Return the path, or one beside it while another process that stands between two peers writes there.
 
     A client may start several servers, or one several times, by the same line of its configuration.
     """
@@ -278,7 +278,7 @@ class Report:
             self._out.truncate()
 
     def _document(self) -> str:
-        """JUnit or SARIF: each finding, each rule that was asked and silent, and what was not judged."""
+        """Return JUnit or SARIF: each finding, each rule that was asked and silent, and what was not judged."""
         from mcp_ref.lab.testing.reports import Row, report, row_of
 
         asked: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -317,7 +317,7 @@ def _same(finding: JsonObject) -> tuple[Any, ...]:
 
 
 def _baseline(path: str) -> Iterator[tuple[Any, ...]]:
-    """The findings that an earlier `check --format json` has written."""
+    """Yield the findings that an earlier `check --format json` has written."""
     try:
         with open(path, encoding="utf-8") as file:
             rows = [json.loads(line) for line in file]
@@ -329,7 +329,7 @@ def _baseline(path: str) -> Iterator[tuple[Any, ...]]:
 
 
 def _listed(revision: str | None) -> Iterator[str]:
-    """Every rule, with its sentences."""
+    """Yield every rule, with its sentences."""
     for name, rows in sentences()["rules"].items():
         for row in rows:
             ids = [each for each in row["ids"] if revision is None or each.startswith(revision)]

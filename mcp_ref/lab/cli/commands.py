@@ -128,7 +128,7 @@ def call(client: Client, args: argparse.Namespace) -> tuple[Any, Lines]:
 
 
 def _followed(made: TaskHandle, args: argparse.Namespace) -> tuple[Any, Lines]:
-    """The result of a task; its states are told on stderr until then."""
+    """Return the result of a task; its states are told on stderr until then."""
     for state in made:
         render.note(f"{state['status']}{': ' + state['statusMessage'] if 'statusMessage' in state else ''}")
     result = cast(JsonObject, made.result(args.timeout))
@@ -299,7 +299,7 @@ def ask(command: Asking, args: argparse.Namespace) -> Exit:
 
 
 def headers_of(given: list[str]) -> dict[str, str]:
-    """The headers that --header names."""
+    """Return the headers that --header names."""
     if any(":" not in text for text in given):
         raise UsageError("a header must be NAME:VALUE")  # the text itself is not shown: it may be a secret
     return {name.strip(): value.strip() for name, _, value in (text.partition(":") for text in given)}
@@ -315,7 +315,7 @@ def url_of(target: Sequence[str]) -> str | None:
 
 
 def _target(args: argparse.Namespace) -> Command | Url:
-    """The server that the command line names."""
+    """Return the server that the command line names."""
     # What belongs to one way of naming a server is refused with the others.
     about_urls = args.header or args.token_env or args.login or args.login_store
     about_commands = args.env or args.inherit
@@ -344,7 +344,7 @@ def _target(args: argparse.Namespace) -> Command | Url:
 
 
 def _configured(path: str, name: str | None) -> Command | Url:
-    """A server of a file; its only one, if none is named."""
+    """Return a server of a file; its only one, if none is named."""
     try:
         servers = read_entries(path)
     except (OSError, ValueError) as problem:
@@ -390,7 +390,7 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def recorder_of(args: argparse.Namespace, *sinks: Sink) -> Recorder:
-    """A recorder for the file of `--trace`, if any, and for other sinks."""
+    """Return a recorder for the file of `--trace`, if any, and for other sinks."""
     if args.exact and not args.trace:
         raise UsageError("--exact goes with --trace FILE")
     if args.exact:
@@ -418,7 +418,7 @@ def spec(args: argparse.Namespace) -> Exit:
 
 
 def recorded(file: str, *, follow: bool = False) -> Iterator[TraceEvent]:
-    """The events of a trace file, `-` for standard input, one by one; UsageError where it cannot be read."""
+    """Yield the events of a trace file, `-` for standard input, one by one; UsageError where it cannot be read."""
     try:
         with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as lines:
             yield from events_of(
@@ -435,7 +435,7 @@ def narrated(args: argparse.Namespace) -> Exit:
 
 
 def _growing(file: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of a file that somebody writes, each when it is whole; without end."""
+    """Yield the lines of a file that somebody writes, each when it is whole; without end."""
     line = b""
     while True:
         for part in file:
@@ -471,7 +471,7 @@ def serve(args: argparse.Namespace) -> Exit:
 
 
 def _loaded(path: Path) -> Any:
-    """The module of a Python file, which may import its neighbours, as if it were run."""
+    """Return the module of a Python file, which may import its neighbours, as if it were run."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise UsageError(f"{path} is not a Python file" if path.exists() else f"no such file: {path}")

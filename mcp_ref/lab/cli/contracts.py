@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def _asked(args: argparse.Namespace, old: JsonObject | None) -> JsonObject:
-    """The contract of the server that the command line names.
+    """Return the contract of the server that the command line names.
 
     Unless --revision names one, it is taken in a revision that the old one knows, if it can be: in others a server
     declares other things.

@@ -60,7 +60,7 @@ _START_TIMEOUT: Final = 60.0  # a cold disk may take its time; and nobody is to 
 
 
 def build_server() -> Server:
-    """A server named "trips": four tools, a resource, a template, a prompt and a completion."""
+    """Return a server named "trips": four tools, a resource, a template, a prompt and a completion."""
     server = Server(
         "trips",
         version="1.0",
@@ -273,7 +273,7 @@ def converse(recorder: Recorder, telling: Telling, revision: str | None, *, http
 
 
 def _talk(client: Any, updated: threading.Event, heading: Callable[..., None], *, stateless: bool, whole: bool) -> None:
-    """Every step between the client's beginning and its end; those up to the first call alone unless `whole`."""
+    """Take every step between the client's beginning and its end; those up to the first call alone unless `whole`."""
     if stateless:
         heading("Discovery: nothing is opened", "server/discover, basic/versioning")
     else:
@@ -336,7 +336,7 @@ def _talk(client: Any, updated: threading.Event, heading: Callable[..., None], *
 
 
 def _ended(process: subprocess.Popen[str]) -> int | None:
-    """The exit code of a server that listens, once its standard input was closed."""
+    """Return the exit code of a server that listens, once its standard input was closed."""
     try:
         process.communicate(timeout=_TIMEOUT)
     except subprocess.TimeoutExpired:

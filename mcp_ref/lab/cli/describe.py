@@ -20,7 +20,7 @@ _WAYS: Final = {"client": "C > S", "server": "S > C", "both": "both"}
 
 
 def method_table() -> Iterator[str]:
-    """A line for each method: its name, who sends it, and a mark under each revision; then what the marks mean."""
+    """Yield a line for each method: its name, who sends it, and a mark under each revision; then what the marks mean."""
     width = max(len(name) for name in METHODS)
     extensions = sorted({row.extension for row in METHODS.values() if row.extension is not None})
     yield f"{'':{width}}  {'':5}  " + "  ".join(REVISIONS)
@@ -44,7 +44,7 @@ def mark(name: str, revision: Revision) -> str:
 
 
 def describe(name: str, revision: Revision | None = None) -> Iterator[str]:
-    """Lines about a method, with its parameters and its result in one revision.
+    """Yield lines about a method, with its parameters and its result in one revision.
 
     Args:
         name: of a method that has a row.
@@ -89,7 +89,7 @@ def describe(name: str, revision: Revision | None = None) -> Iterator[str]:
 
 
 def _fields(wire_type: Any, revision: Revision, having: list[Revision]) -> Iterator[str]:
-    """A line for each member of the type, with its history; the arms of a union one after the other."""
+    """Yield a line for each member of the type, with its history; the arms of a union one after the other."""
     from mcp_ref.lab.judge.compare import words  # loads the rules of the checker, which no other command needs
 
     whole = {each: shapes.plain_arms(shapes.shape_of(wire_type, each, judged=True)) for each in having}

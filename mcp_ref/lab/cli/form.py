@@ -52,7 +52,7 @@ class Form:
         return accept(content)
 
     def changed(self, schema: JsonObject, content: JsonObject, name: str, text: str) -> JsonObject:
-        """The content with another value for one field, or without it if the text is empty; a mistake is shown."""
+        """Return the content with another value for one field, or without it if the text is empty; a mistake is shown."""
         field = schema.get("properties", {}).get(name)
         if field is None or (not text and name in schema.get("required", [])):
             render.note(f"{escaped(name)} must have a value" if field else f"the form has no field {escaped(name)}")
@@ -65,7 +65,7 @@ class Form:
         return {key: kept for key, kept in {**content, name: value}.items() if kept is not None}
 
     def _value(self, name: str, field: JsonObject, required: bool) -> Any:
-        """The value of a field; None if it has none."""
+        """Return the value of a field; None if it has none."""
         text = self._given.get(name)
         while True:
             if text is None and self._asking:
@@ -88,7 +88,9 @@ class Form:
             text = None
 
     def _ask(self, name: str, field: JsonObject, required: bool) -> str:
-        """A line from the terminal; EOFError at its end. Not by `input`, which holds a lock that an exit would need."""
+        """Return a line from the terminal; EOFError at its end. Not by `input`, which holds a lock that an exit would
+        need.
+        """
         inner = field.get("items", field)
         choices = inner.get("enum") or [
             option.get("const") for option in inner.get("oneOf") or inner.get("anyOf") or ()

@@ -218,7 +218,7 @@ class Console:
         return _CHOICES[typed]
 
     def _choose(self, question: Question, words: str) -> str:
-        """The letter before a bracket in the words, typed alone or with what follows; anything else asks again."""
+        """Return the letter before a bracket in the words, typed alone or with what follows; anything else asks again."""
         while True:
             typed = self._terminal.line(f"{words}: ", question.withdrawn).lower()
             if typed and f"{typed[0]}({typed[1:]}" in words:
@@ -330,7 +330,7 @@ def show(lines: Iterable[str | bytes]) -> None:
 
 
 def servers_of(host: Host) -> Iterator[str]:
-    """The servers, how they are started or reached, and what is wrong with them."""
+    """Yield the servers, how they are started or reached, and what is wrong with them."""
     for name, hosted in host.servers.items():
         yield f"{name}: {hosted.state}" + (f": {hosted.problem}" if hosted.problem else "")
         about = hosted.shown
@@ -339,7 +339,7 @@ def servers_of(host: Host) -> Iterator[str]:
 
 
 def tools_of(rows: Iterable[Any]) -> Iterator[str]:
-    """Entries with the names that they have here, and what has changed."""
+    """Yield entries with the names that they have here, and what has changed."""
     for row in rows:
         changed = "  (changed since you consented to it)" if row.state == "changed" else ""
         first, *rest = render.entries([{**row.definition, "name": row.name}])
@@ -353,13 +353,13 @@ def call(host: Host, name: str, pairs: Sequence[str]) -> JsonObject:
 
 
 def rule_of(decision: str, text: str) -> Rule:
-    """A rule as it is typed: `KIND:PATTERN`, or a kind alone."""
+    """Return a rule as it is typed: `KIND:PATTERN`, or a kind alone."""
     kind, _, pattern = text.partition(":")
     return Rule(decision, kind, pattern or "*")  # type: ignore[arg-type]
 
 
 def _edited(question: Question, text: str) -> JsonObject:
-    """A prompt with another last message, or an answer with another text."""
+    """Return a prompt with another last message, or an answer with another text."""
     about = question.shown
     if question.kind == "answer":
         return dict(reply(text, model=about["answer"]["model"]))
@@ -369,7 +369,7 @@ def _edited(question: Question, text: str) -> JsonObject:
 
 
 def host(args: argparse.Namespace) -> Exit:
-    """The command `host`: a console, one call, or a list of what would be started."""
+    """Run the command `host`: a console, one call, or a list of what would be started."""
     asking = sys.stdin is not None and sys.stdin.isatty() and not args.call and not args.list
     console = Console() if asking or not (args.call or args.list) else None
     try:
@@ -402,7 +402,7 @@ def host(args: argparse.Namespace) -> Exit:
 
 
 def _call(made: Host, args: argparse.Namespace) -> Exit:
-    """One call, for scripts: its server alone is started, and what no rule allows is denied."""
+    """Make one call, for scripts: its server alone is started, and what no rule allows is denied."""
     server = args.call.partition("/")[0]
     if server not in made.servers:
         raise UsageError(f"a tool is SERVER/TOOL, with one of the servers {', '.join(made.servers) or 'none'}")

@@ -37,7 +37,7 @@ _MAX_PROGRESS: Final = 1 << 20  # bytes
 
 
 def say(english: str, chinese: str) -> str:
-    """Words in the language of the reader: that of `MCP_REF_LANG`, or of the locale."""
+    """Return words in the language of the reader: that of `MCP_REF_LANG`, or of the locale."""
     names = ("MCP_REF_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
     return chinese if next(filter(None, map(os.environ.get, names)), "").startswith("zh") else english
 
@@ -192,7 +192,7 @@ def _check(exercise: Exercise, done: dict[str, Any], progress: dict[str, Any]) -
 
 
 def _told(verdict: Any) -> Iterator[str]:
-    """The first sentence that was broken, and the first goal that was not reached."""
+    """Yield the first sentence that was broken, and the first goal that was not reached."""
     said, missed = say("it said:  ", "它说的："), verdict.missed
     for finding in verdict.findings[:1]:
         yield f"{finding.says if ' NOT ' in finding.says else f'{finding.level}: {finding.says}'}\n    {finding.ids[0]}"

@@ -43,7 +43,7 @@ def show(args: argparse.Namespace) -> Exit:
 
 
 def _read(file: str) -> tuple[list[TraceEvent], list[Finding]]:
-    """The events of a trace, and what is wrong with them."""
+    """Return the events of a trace, and what is wrong with them."""
     events = list(recorded(file))
     return events, list(check(events))
 

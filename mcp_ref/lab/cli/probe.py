@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> Exit:
 
 
 def _probed(args: argparse.Namespace) -> list[Row]:
-    """A row for each case, and for each rule that was broken."""
+    """Return a row for each case, and for each rule that was broken."""
     events: list[TraceEvent] = []
     try:
         with Recorder(events.append, *([args.trace] if args.trace else []), exact=True) as recorder:
@@ -148,7 +148,7 @@ def expected_of(path: str) -> dict[tuple[str, str], str]:
 
 
 def weighed(rows: Iterable[Row], expected: dict[tuple[str, str], str]) -> list[Row]:
-    """The rows, in which what was expected to fail is a note, and a failure where it passes."""
+    """Return the rows, in which what was expected to fail is a note, and a failure where it passes."""
     taken = []
     for row in rows:
         reason = expected.get((row.name, row.revision))
@@ -161,7 +161,7 @@ def weighed(rows: Iterable[Row], expected: dict[tuple[str, str], str]) -> list[R
 
 
 def _told(rows: Sequence[Row], known: Sequence[Case]) -> Iterator[str]:
-    """A line for each row that did not pass, and the sum."""
+    """Yield a line for each row that did not pass, and the sum."""
     says = {case.name: case.says for case in known}
     yield f"spoken: {', '.join(dict.fromkeys(row.revision for row in rows if row.revision)) or 'no revision'}"
     for row in rows:

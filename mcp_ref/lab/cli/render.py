@@ -47,7 +47,7 @@ def _about(head: str, row: Anyone) -> str:
 
 
 def _wrapped(text: str, indent: str, further: str | None = None) -> Iterator[str]:
-    """Text within the width of the terminal, its paragraphs kept; no lines for an empty text."""
+    """Yield text within the width of the terminal, its paragraphs kept; no lines for an empty text."""
     width = max(shutil.get_terminal_size((100, 24)).columns, 40)
     for paragraph in text.strip().splitlines():
         yield from textwrap.wrap(
@@ -63,7 +63,7 @@ def properties_of(schema: Anyone) -> Anyone:
 
 
 def kind_of(schema: Any, levels: int = 5) -> str:
-    """The type that a schema asks for, in a few words, whatever a server has written for one."""
+    """Return the type that a schema asks for, in a few words, whatever a server has written for one."""
     if not isinstance(schema, Mapping) or not levels:
         return "any"
     values = schema.get("enum", [schema["const"]] if "const" in schema else None)
@@ -125,7 +125,9 @@ class Progress:
 
 
 def tool_result(result: Anyone) -> Iterator[str | bytes]:
-    """The content of a tool's result, a picture or sound alone as bytes; its structured content where that is all."""
+    """Yield the content of a tool's result, a picture or sound alone as bytes; its structured content where that is
+    all.
+    """
     match result.get("content", ()):
         case [{"type": "image" | "audio"} as block]:
             yield data_of(block)
@@ -136,7 +138,7 @@ def tool_result(result: Anyone) -> Iterator[str | bytes]:
 
 
 def messages(rows: Iterable[Anyone]) -> Iterator[str]:
-    """The messages of a prompt, each under its role."""
+    """Yield the messages of a prompt, each under its role."""
     for row in rows:
         content = row["content"]
         for line in _blocks(content if isinstance(content, list) else [content]):
@@ -144,7 +146,7 @@ def messages(rows: Iterable[Anyone]) -> Iterator[str]:
 
 
 def contents(rows: Iterable[Anyone]) -> Iterator[str | bytes]:
-    """The contents of a resource: text as it is, a blob as bytes."""
+    """Yield the contents of a resource: text as it is, a blob as bytes."""
     for row in rows:
         try:
             yield base64.b64decode(row["blob"], validate=True) if "blob" in row else str(row.get("text", ""))
@@ -174,7 +176,7 @@ def alike(word: str, known: Iterable[str]) -> str:
 
 
 def as_json(value: Any) -> str:
-    """JSON to be read and to be parsed: what is not printable, such as a lone surrogate, is escaped as in JSON."""
+    """Return JSON to be read and to be parsed: what is not printable, such as a lone surrogate, is escaped as in JSON."""
     text = json.dumps(value, ensure_ascii=not (sys.stdout.encoding or "utf-8").lower().startswith("utf"), indent=2)
     return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
 

@@ -55,17 +55,17 @@ def word(name: str, help: str, **more: Any) -> Argument:
 
 
 def flag(name: str, help: str) -> Argument:
-    """An option without a value: `flag("--json", ...)`."""
+    """Return an option without a value: `flag("--json", ...)`."""
     return Argument((name,), {"help": help, "action": "store_true"})
 
 
 def option(names: str, metavar: str | None, help: str, **more: Any) -> Argument:
-    """An option with a value: `option("-o --output", "FILE", ...)`."""
+    """Return an option with a value: `option("-o --output", "FILE", ...)`."""
     return Argument(tuple(names.split()), {"help": help, "metavar": metavar, **more})
 
 
 def options(name: str, metavar: str, help: str) -> Argument:
-    """An option that may be given several times."""
+    """Return an option that may be given several times."""
     return option(name, metavar, help, action="append", default=[])
 
 
@@ -80,13 +80,13 @@ class Row(NamedTuple):
     server: bool = False  # whether it asks the server after `--`
 
     def shown(self) -> str:
-        """The example, as it is typed."""
+        """Return the example, as it is typed."""
         server = "-- python weather.py" if self.server and "--" not in self.example.split() else ""
         return " ".join(["mcp-ref", self.name, *self.example.split(), *server.split()])
 
 
 def later(module: str, function: str) -> Callable[[argparse.Namespace], commands.Exit]:
-    """A command whose module is imported only when it runs."""
+    """Return a command whose module is imported only when it runs."""
 
     def run(args: argparse.Namespace) -> commands.Exit:
         code: commands.Exit = getattr(import_module(f"mcp_ref.lab.cli.{module}"), function)(args)
@@ -130,7 +130,7 @@ _ASKING: Final = (
 
 
 def _asking(name: str, run: Callable[..., Any], about: str, *arguments: Argument, example: str = "") -> Row:
-    """A command that asks a server."""
+    """Return a command that asks a server."""
     return Row(name, partial(commands.ask, run), about, example, _ASKING + arguments, server=True)
 
 

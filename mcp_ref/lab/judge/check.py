@@ -146,7 +146,7 @@ class Checker:
         return link
 
     def _joined(self, sides: tuple[str, str], event: TraceEvent) -> Link | None:
-        """The connection of a client whose server gives no session id: a request by itself belongs to it.
+        """Return the connection of a client whose server gives no session id: a request by itself belongs to it.
 
         That is so until another client begins, for nothing tells the two apart.
         """
@@ -161,7 +161,7 @@ class Checker:
         return link if link and link.introduced and link.session_id is None else None
 
     def _spoken(self, link: Link, exchange: Exchange | None = None) -> Revision | None:
-        """The revision of what does not say it."""
+        """Return the revision of what does not say it."""
         if link.sse:
             return _SSE
         body = None if exchange is None else exchange.body
@@ -234,7 +234,7 @@ class Checker:
         return self._rules.ask(kind, link, at, exchange, event)
 
     def _take_reply(self, link: Link, sender: Role, exchange: Exchange, event: TraceEvent, facts: JsonObject) -> None:
-        """A status, an event of a stream, its end, or a client that hangs up."""
+        """Take a status, an event of a stream, its end, or a client that hangs up."""
         if "hangUp" in facts:
             if (request := link.asked.get(("client", *key(facts["hangUp"])))) is not None:
                 request.cancelled = True
@@ -265,7 +265,7 @@ class Checker:
             link.delivered[messages.encode(as_object(event.message))] = exchange.number
 
     def _take_status(self, link: Link, exchange: Exchange, event: TraceEvent, facts: JsonObject) -> None:
-        """The head of a reply."""
+        """Take the head of a reply."""
         status: int = facts["status"]
         exchange.status, exchange.answers = status, facts.get("headers", {})
         exchange.streams = exchange.answers.get("content-type", "").startswith("text/event-stream")
@@ -294,7 +294,7 @@ class Checker:
     # -- what an event carries
 
     def _take(self, link: Link, sender: Role, event: TraceEvent, exchange: Exchange | None) -> None:
-        """A message, a batch, text that is neither, or nothing."""
+        """Take a message, a batch, text that is neither, or nothing."""
         match event.message:
             case None:
                 return
@@ -466,7 +466,7 @@ _OWN_KEYS: Final = frozenset({
 
 
 def _stateless(*named: Any) -> Revision:
-    """The newest stateless revision of those that are named, or of all."""
+    """Return the newest stateless revision of those that are named, or of all."""
     return next((each for each in reversed(STATELESS_REVISIONS) if each.name in named), STATELESS_REVISIONS[-1])
 
 
@@ -489,7 +489,7 @@ def _is_of_the_other_era(link: Link, said: Said, request: Said) -> bool:
 
 
 def _undeclared(link: Link, said: Said, role: Role) -> str | None:
-    """The capability that this side needs for a message, and did not declare."""
+    """Return the capability that this side needs for a message, and did not declare."""
     needs = _needed(said.method, "" if said.revision is None else said.revision.name, role)
     declared = None if needs is None else link.declared(role, said)
     if needs is None or declared is None or declares(declared, needs.partition(".")[2]):
@@ -499,14 +499,14 @@ def _undeclared(link: Link, said: Said, role: Role) -> str | None:
 
 @lru_cache(maxsize=10_000)
 def _needed(method: str, revision: str, role: Role) -> str | None:
-    """The capability of this side that a method needs, such as "server.tools"."""
+    """Return the capability of this side that a method needs, such as "server.tools"."""
     row, spoken = METHODS.get(method), REVISIONS.get(revision)
     needs = row.capability(spoken) if row is not None and spoken is not None and row.exists_in(spoken) else None
     return needs if needs is not None and needs.startswith(role) else None
 
 
 def check(events: Iterable[TraceEvent], judge: Checker | None = None, *, hints: bool = False) -> Iterator[Finding]:
-    """The findings of a trace, in the order in which they can be made; hints only if they are wanted."""
+    """Yield the findings of a trace, in the order in which they can be made; hints only if they are wanted."""
     judge = judge or Checker()
     for event in events:
         yield from (finding for finding in judge.feed(event) if hints or finding.level != "HINT")

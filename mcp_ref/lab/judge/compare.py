@@ -51,7 +51,7 @@ class Change(NamedTuple):
 
 
 def compare(old: str | Revision, new: str | Revision) -> list[Change]:
-    """Everything in which one revision differs from another, part by part.
+    """Return everything in which one revision differs from another, part by part.
 
     Raises: ValueError: no such revision; it names those that exist.
     """
@@ -67,7 +67,9 @@ def compare(old: str | Revision, new: str | Revision) -> list[Change]:
 
 
 def explained(change: Change) -> Change:
-    """The change of a rule with what the rule means, which stands as a comment at its column; any other as it is."""
+    """Return the change of a rule with what the rule means, which stands as a comment at its column; any other as it
+    is.
+    """
     if change.part != "rules":
         return change
     about = re.search(rf"((?:\n +#.*)*)\n    {change.name}: .*?((?:  # .*)?)\n", inspect.getsource(Revision))
@@ -94,7 +96,7 @@ def _methods(revision: Revision) -> dict[str, str]:
 
 
 def members_of(revision: Revision) -> dict[str, str]:
-    """Each type that a message of the revision can hold, and each of its members, by today's names."""
+    """Return each type that a message of the revision can hold, and each of its members, by today's names."""
     found: dict[str, str] = {}
     for wire_type in _wire_types(revision):
         name, shape = wire_type.__name__, shapes.shape_of(wire_type, revision, judged=True)
@@ -107,7 +109,7 @@ def members_of(revision: Revision) -> dict[str, str]:
 
 
 def _wire_types(revision: Revision) -> list[Any]:
-    """The types of the revision's methods, and those that they mention there."""
+    """Return the types of the revision's methods, and those that they mention there."""
     rows = [row for name in METHODS if (row := method_row(name, revision)) is not None and row.exists_in(revision)]
     todo: list[Any] = [each for row in rows for each in (row.params, row.result, revision.tasks and row.as_task)]
     if not revision.servers_send_requests:
@@ -121,7 +123,7 @@ def _wire_types(revision: Revision) -> list[Any]:
 
 
 def _collect(hint: Any, found: dict[Any, None]) -> None:
-    """Every TypedDict that a hint mentions, whatever the revision."""
+    """Collect every TypedDict that a hint mentions, whatever the revision."""
     peeled = shapes.peel(hint)
     inner = [note.type for note in peeled.notes if isinstance(note, shapes.FromRevision | shapes.Judged)]
     if typing.is_typeddict(peeled.bare):
@@ -135,7 +137,7 @@ def _collect(hint: Any, found: dict[Any, None]) -> None:
 
 
 def _look(shape: Any, here: set[str]) -> None:
-    """The names of the objects that a shape holds."""
+    """Collect the names of the objects that a shape holds."""
     inner: Sequence[Any] = ()
     if isinstance(shape, shapes.Object) and shape.name not in here:
         here.add(shape.name)
@@ -149,7 +151,7 @@ def _look(shape: Any, here: set[str]) -> None:
 
 
 def words(shape: Any) -> str:
-    """A shape in a few words, with its bounds: "array of Tool", "number from 0 to 1"."""
+    """Return a shape in a few words, with its bounds: "array of Tool", "number from 0 to 1"."""
     if isinstance(shape, shapes.Scalar):
         low, high = shape.bounds.minimum, shape.bounds.maximum
         bounds = (f" from {low:g}" if low is not None else "") + (f" to {high:g}" if high is not None else "")
@@ -168,14 +170,14 @@ def words(shape: Any) -> str:
 
 
 def _rules(revision: Revision) -> dict[str, str]:
-    """The columns of revisions.py, in words."""
+    """Return the columns of revisions.py, in words."""
     said = {True: "yes", False: "no"}
     rows = list(revision._asdict().items())[2:]  # without its name and place
     return {name: said[value] if isinstance(value, bool) else str(value) for name, value in rows}
 
 
 def _codes(revision: Revision) -> dict[str, str]:
-    """The error codes that the revision defines beside those of JSON-RPC."""
+    """Return the error codes that the revision defines beside those of JSON-RPC."""
     codes = [revision.resource_not_found] if revision.resource_not_found == -32002 else []
     codes += [-32042] if revision.url_elicitation_error else []
     codes += sorted(STATELESS_ERRORS, reverse=True) if revision.era == "stateless" else []
@@ -183,7 +185,7 @@ def _codes(revision: Revision) -> dict[str, str]:
 
 
 def _headers(revision: Revision) -> dict[str, str]:
-    """The headers of HTTP that are MCP's, and what a client may send to the endpoint."""
+    """Return the headers of HTTP that are MCP's, and what a client may send to the endpoint."""
     stateless = revision.http == "stateless"
     rows = {
         "MCP-Protocol-Version": (revision.version_header, "the revision that is spoken"),
@@ -215,7 +217,7 @@ _TABLES: Final[dict[str, Callable[[Revision], dict[str, str]]]] = {
 
 
 def _without_repetition(changes: list[Change]) -> Iterator[Change]:
-    """A type that is new or gone is one change, which names its members."""
+    """Yield the changes; a type that is new or gone is one, which names its members."""
     whole = {change.name for change in changes if "." not in change.name and not (change.was and change.now)}
     for change in changes:
         name, dot, _ = change.name.partition(".")
@@ -228,7 +230,7 @@ def _without_repetition(changes: list[Change]) -> Iterator[Change]:
 
 
 def _sentences(before: Revision, after: Revision) -> Iterator[Change]:
-    """The sentences that traffic can break: new, gone, of another level, or said otherwise."""
+    """Yield the sentences that traffic can break: new, gone, of another level, or said otherwise."""
     was, now = _decided(before), _decided(after)
     left = {says: row for says, row in now.items() if says not in was}
     for says, (rule, places) in was.items():
@@ -242,7 +244,7 @@ def _sentences(before: Revision, after: Revision) -> Iterator[Change]:
 
 
 def _decided(revision: Revision) -> dict[str, tuple[str, set[str]]]:
-    """The sentences that a revision has: each with a rule that decides it, and its places, page and heading."""
+    """Return the sentences that a revision has: each with a rule that decides it, and its places, page and heading."""
     found: dict[str, tuple[str, set[str]]] = {}
     for rule, rows in sentences()["rules"].items():
         for row in rows:
@@ -256,7 +258,7 @@ def _decided(revision: Revision) -> dict[str, tuple[str, set[str]]]:
 
 
 def as_text(old: str, new: str, changes: Sequence[Change], unseen: str = UNSEEN) -> Iterator[str]:
-    """Lines for a terminal: a heading for each part, and a line for each change."""
+    """Yield lines for a terminal: a heading for each part, and a line for each change."""
     yield f"{old} -> {new}: {sum(change.was != change.now for change in changes)} changes"
     for part, rows in groupby(changes, lambda change: change.part):
         yield f"\n{part}"
@@ -265,7 +267,7 @@ def as_text(old: str, new: str, changes: Sequence[Change], unseen: str = UNSEEN)
 
 
 def as_markdown(old: str, new: str, changes: Sequence[Change], unseen: str = UNSEEN) -> Iterator[str]:
-    """A table for each part."""
+    """Yield a table for each part."""
     yield f"# {old} to {new}"
     for part, rows in groupby(changes, lambda change: change.part):
         title = part[0].upper() + part[1:].replace("<", "&lt;")
@@ -278,7 +280,7 @@ def as_markdown(old: str, new: str, changes: Sequence[Change], unseen: str = UNS
 
 
 def as_html(old: str, new: str, changes: Sequence[Change], unseen: str = UNSEEN) -> Iterator[str]:
-    """A page of its own, with nothing to fetch."""
+    """Yield a page of its own, with nothing to fetch."""
     yield f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{old} to {new}</title>'
     yield "<style>:root{color-scheme:light dark}body{font-family:sans-serif}td{vertical-align:top}"
     yield ".same{opacity:.6}</style>"

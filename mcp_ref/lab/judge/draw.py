@@ -52,7 +52,7 @@ class Step(NamedTuple):
 
 
 def steps(events: Iterable[TraceEvent], *, http: bool = False, wrong: Collection[int] = ()) -> list[Step]:
-    """The arrows of a trace.
+    """Return the arrows of a trace.
 
     Args:
         http: also what HTTP does without a message; otherwise only its refusals, and clients that hang up.
@@ -113,7 +113,7 @@ def _answers(body: JsonObject, request: Said | None) -> str | None:
 
 
 def brackets(drawn: list[Step]) -> Iterator[tuple[int, int, str]]:
-    """The first and the last arrow of each bracket, and its title; a request and its result alone have none."""
+    """Yield the first and the last arrow of each bracket, and its title; a request and its result alone have none."""
     places: dict[tuple[str, int], list[int]] = {}
     for number, step in enumerate(drawn):
         if step.span is not None:
@@ -135,7 +135,9 @@ _THIRD: Final = "Authorization server"
 
 
 def mermaid(drawn: list[Step], *, all: bool = False) -> Iterator[str]:
-    """The lines of a Mermaid diagram; after `MAX_ARROWS`, unless all are wanted, a note says how many are left out."""
+    """Yield the lines of a Mermaid diagram; after `MAX_ARROWS`, unless all are wanted, a note says how many are left
+    out.
+    """
     shown = drawn if all else drawn[:MAX_ARROWS]
     spans = sorted((each for each in brackets(shown)), key=lambda each: (each[0], -each[1]))
     nested = [a for a in spans if not any(b[0] < a[0] <= b[1] < a[1] for b in spans)]
@@ -158,7 +160,7 @@ def mermaid(drawn: list[Step], *, all: bool = False) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Text that means nothing to Mermaid: `#`, `;` and every character that is not plain, as entity codes."""
+    """Return text that means nothing to Mermaid: `#`, `;` and every character that is not plain, as entity codes."""
     return "".join(each if each.isalnum() or each in " .,:/_-()[]…'" else f"#{ord(each)};" for each in text)
 
 
@@ -177,7 +179,9 @@ _STYLE: Final = (
 
 
 def svg(drawn: list[Step]) -> Iterator[str]:
-    """The lines of one SVG, which has no script and names no other file; a message stands in the title of its arrow."""
+    """Yield the lines of one SVG, which has no script and names no other file; a message stands in the title of its
+    arrow.
+    """
     bottom, left, right = _TOP + _ROW * len(drawn), _LEFT, _WIDTH - _LEFT
     third = _WIDTH if any(step.aside for step in drawn) else None
     width = _WIDTH if third is None else third + _LEFT

@@ -234,7 +234,7 @@ _IN_OAUTH_REPLIES: Final[_Sentences] = (
 
 
 def explain_exchange(http: JsonObject, about: str | None) -> tuple[str, list[str]]:
-    """A title and sentences for what carries no message; `about`: the message that the exchange began with."""
+    """Return a title and sentences for what carries no message; `about`: the message that the exchange began with."""
     if "oauth" in http:
         (title,) = say(_OAUTH_TITLES, http)
         return title, list(say(_IN_OAUTH_REPLIES if "status" in http else _IN_OAUTH_REQUESTS, http))
@@ -253,7 +253,7 @@ def explain_end(end: JsonObject) -> str:
 
 
 def explain_headers(http: JsonObject, *, beside: bool) -> Iterator[str]:
-    """One line with the session, the revision and the place in a stream; `beside` a message, also how that came."""
+    """Yield one line with the session, the revision and the place in a stream; `beside` a message, also how that came."""
     parts = [*say((("status {status:status}", "{method:text}"),), http)] if beside else []
     parts += say(("{headers.content-type:text}",) if "status" in http else (), http)
     parts += say(_IN_HEADERS, http)
@@ -272,7 +272,7 @@ def explain_headers(http: JsonObject, *, beside: bool) -> Iterator[str]:
 
 
 def say(sentences: _Sentences, about: Any) -> Iterator[str]:
-    """The sentences that can be said about a JSON value, in their order."""
+    """Yield the sentences that can be said about a JSON value, in their order."""
     for each in sentences:
         for sentence in (each,) if isinstance(each, str) else each:
             try:
@@ -298,7 +298,7 @@ _FORMATTER: Final = _Formatter()
 
 
 def quoted(value: Any) -> str:
-    """A value in a sentence: strings in quotes, cut where they are long; nothing but a word for containers."""
+    """Return a value in a sentence: strings in quotes, cut where they are long; nothing but a word for containers."""
     if isinstance(value, str):
         return f'"{value}"' if len(value) <= _LONGEST else f'"{value[:_LONGEST]}..."'
     if isinstance(value, dict):
@@ -322,7 +322,7 @@ def _few(words: Iterable[Any]) -> str:
 
 
 def _some(value: Any) -> Any:
-    """The value, unless it is empty."""
+    """Return the value, unless it is empty."""
     if not value:
         raise ValueError
     return value
@@ -335,7 +335,9 @@ def _list(value: Any) -> list[Any]:
 
 
 def _paths(capabilities: Any) -> str:
-    """`{"tools": {"listChanged": true}, "logging": {}}` as "tools.listChanged, logging": two levels, as they have."""
+    """Return `{"tools": {"listChanged": true}, "logging": {}}` as "tools.listChanged, logging": two levels, as they
+    have.
+    """
     paths: list[str] = []
     for name, inner in as_object(capabilities).items():
         paths += [f"{name}.{key}" for key, on in as_object(inner).items() if on is not False] or [name]
@@ -343,13 +345,13 @@ def _paths(capabilities: Any) -> str:
 
 
 def _entries(entries: Any) -> str:
-    """The names of the entries of a list; their URIs where they have no names."""
+    """Return the names of the entries of a list; their URIs where they have no names."""
     rows = map(as_object, _list(entries))
     return _few([row.get("name", row.get("uri", "?")) for row in rows]) if entries else "nothing"
 
 
 def _kinds(blocks: Any) -> str:
-    """ "text, image"; the contents of resources have no type, and say text or blob by their members."""
+    """Return "text, image"; the contents of resources have no type, and say text or blob by their members."""
     rows: Iterable[JsonObject] = map(as_object, _list(blocks))
     rows = ({**row, **as_object(row.get("content"))} if "role" in row else row for row in rows)
     return _few([row.get("type", "blob" if "blob" in row else "text") for row in rows]) if blocks else "nothing"

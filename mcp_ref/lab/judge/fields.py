@@ -183,7 +183,7 @@ MEANINGS: Final[dict[str, str]] = {
 
 @cache
 def members() -> dict[str, JsonObject]:
-    """Of each member that a type of the wire names: its types, and the revisions that have it."""
+    """Return, of each member that a type of the wire names, its types and the revisions that have it."""
     found: dict[str, dict[str, Any]] = {}
     for revision in REVISIONS.values():
         for name, says in members_of(revision).items():

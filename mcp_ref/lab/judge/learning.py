@@ -32,7 +32,7 @@ from mcp_ref.lab.words import LOG_LEVEL, SUBSCRIPTION_ID
 
 
 def look_up(link: Link, said: Said) -> None:
-    """Before a request is judged: the tool that it calls, and whether it comes too early."""
+    """Note, before a request is judged, the tool that it calls, and whether it comes too early."""
     if said.method == "tools/call":
         said.tool = link.known(said).tools.get(str(said.params.get("name")))
         if link.http and said.tool is not None:
@@ -221,7 +221,7 @@ def from_reply(link: Link, exchange: Exchange) -> None:
 
 
 def refused(link: Link, exchange: Exchange) -> None:
-    """HTTP has refused or redirected a body without an answer: the same requests may come again, with the same ids."""
+    """Forget the requests of a body that HTTP has refused or redirected: they may come again, with the same ids."""
     for named in exchange.requests:
         link.used.pop(("client", *named), None)
         if (request := link.asked.get(("client", *named))) is not None:

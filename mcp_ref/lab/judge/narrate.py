@@ -58,7 +58,7 @@ METHODS: Final = {**OF_PAGES, **_OF_EXTENSIONS, **OF_PAGES}
 
 
 def method_row(name: str, revision: Revision | None) -> Method | None:
-    """The row of a method in a revision: the protocol's or, if it has none there, an extension's.
+    """Return the row of a method in a revision: the protocol's or, if it has none there, an extension's.
 
     Returns: where the revision is None, or has no such method, the row in `METHODS`; None: nobody knows the method.
     """
@@ -67,7 +67,7 @@ def method_row(name: str, revision: Revision | None) -> Method | None:
 
 
 def page_in(page: str, revision: str) -> str:
-    """The path of a page in a revision: some moved with the stateless era."""
+    """Return the path of a page in a revision: some moved with the stateless era."""
     return _MOVED.get(page, page) if REVISIONS[revision].era == "stateless" else page
 
 
@@ -112,7 +112,7 @@ class Talk(Requests):
         self.exchanges: Latest[str] = Latest()
 
     def tell(self, sender: Role, message: Any, event: TraceEvent) -> Told:
-        """A message of an event, or the batch in it, in words."""
+        """Return a message of an event, or the batch in it, in words."""
         if isinstance(message, list):
             told = [self.tell(sender, each, event) for each in message if not isinstance(each, list)]
             lines = [f"- {each.head}" for each in told]
@@ -125,7 +125,7 @@ class Talk(Requests):
         return Told("not a message: it has no method, no result and no error", failed=True)
 
     def page(self, page: str) -> str:
-        """The page, with the revision once it is known."""
+        """Return the page, with the revision once it is known."""
         return page if self.revision is None else f"{self.revision}/{page_in(page, self.revision)}"
 
     # -- requests and notifications
@@ -191,7 +191,7 @@ class Talk(Requests):
                 yield from self._tagged(method, params, said.meta[SUBSCRIPTION_ID])
 
     def _listening(self, name: Any) -> Said | None:
-        """The request that opened a subscription, if that is open."""
+        """Return the request that opened a subscription, if that is open."""
         asked = _still_open(self.asked.get(("client", *key(name))))
         return asked if asked is not None and asked.method == _LISTEN else None
 
@@ -256,7 +256,7 @@ class Talk(Requests):
         yield from explain.say(_ENVELOPE, said)
 
     def _result_type(self, result: JsonObject) -> Iterator[str]:
-        """Of which kind a result is, and who the server is, where that was not told yet."""
+        """Yield lines on the kind of a result, and on the server, where that was not told yet."""
         kind, server = result.get("resultType"), as_object(result.get("_meta")).get(SERVER_INFO)
         if server is not None and server != self.repeated.server:
             self.repeated.server = server
@@ -333,7 +333,7 @@ def _place(asked: Said, state: Any, keys: JsonObject) -> str:
 
 
 def _question(request: Any) -> tuple[str, JsonObject]:
-    """The method and the params of an entry of `inputRequests`."""
+    """Return the method and the params of an entry of `inputRequests`."""
     return str(as_object(request).get("method", "")), as_object(as_object(request).get("params"))
 
 
@@ -376,7 +376,7 @@ class Narrator:
         self._connections = 0
 
     def tell(self, event: TraceEvent) -> str:
-        """The lines for one event, joined by line breaks, without one at the end."""
+        """Return the lines for one event, joined by line breaks, without one at the end."""
         who, told = self.told(event)
         return self._layout(event.seq, who, told, event.message if who != "stderr" else None)
 
@@ -406,7 +406,7 @@ class Narrator:
         return sender, told
 
     def _talk(self, event: TraceEvent) -> Talk:
-        """The connection of an event."""
+        """Return the connection of an event."""
         talk = self._talks.get(event.conn)
         if talk is None:
             repeated = self._repeated.setdefault((event.peer, event.transport), Repeated())
@@ -439,7 +439,7 @@ class Narrator:
         return "\n".join(lines)
 
     def _line(self, text: str, width: int | None) -> str:
-        """One line, cut to a width (None: not cut), safe to be shown on a terminal."""
+        """Return one line, cut to a width (None: not cut), safe to be shown on a terminal."""
         more = "..." if self._ascii else "…"
 
         def cut(text: str) -> str:
@@ -454,12 +454,12 @@ class Narrator:
 
 
 def narrate(events: Iterable[TraceEvent], narrator: Narrator | None = None) -> Iterator[str]:
-    """The lines of each event, as `Narrator.tell` gives them; with a plain `Narrator()` unless one is given."""
+    """Return the lines of each event, as `Narrator.tell` gives them; with a plain `Narrator()` unless one is given."""
     return map((narrator or Narrator()).tell, events)
 
 
 def narrator_for(out: TextIO, *, full: bool = False) -> Narrator:
-    """A narrator that suits a stream: as wide as its terminal, in color but for NO_COLOR, in what it can encode."""
+    """Return a narrator that suits a stream: as wide as its terminal, in color but for NO_COLOR, in what it can encode."""
     terminal = out.isatty()
     width = shutil.get_terminal_size().columns if terminal else 120
     color = terminal and "NO_COLOR" not in os.environ

@@ -211,14 +211,14 @@ class HttpProxy:
         _Passing(self, request, reply).run()
 
     def outward(self, text: str, what: str) -> str:
-        """The text with our origin for the server's; that is said."""
+        """Return the text with our origin for the server's; that is said."""
         moved = _moved(text, self.origin, self.ours)
         if moved != text:
             self.say(f"{what} names {self.origin}, and was rewritten to {self.ours}")
         return moved
 
     def host_for(self, host: str | None) -> str:
-        """The `Host` of a request as the server gets it: its own in the place of ours, and any other as it came.
+        """Return the `Host` of a request as the server gets it: its own in the place of ours, and any other as it came.
 
         A page that reaches this by the name of another host (DNS rebinding) is for the server to refuse.
         """
@@ -227,7 +227,7 @@ class HttpProxy:
 
 
 def _moved(text: str, there: str, here: str) -> str:
-    """The text with the origin `here` wherever it names `there`, also within a query."""
+    """Return the text with the origin `here` wherever it names `there`, also within a query."""
     for spelled in (str, partial(quote, safe="")):
         text = re.sub(rf"{re.escape(spelled(there))}(?![\w.@-]|:\d|%3A)", spelled(here), text, flags=re.IGNORECASE)
     return text
@@ -260,7 +260,7 @@ class _Passing:
         self._body = self._inward(body.decode("latin-1")).encode("latin-1")
 
     def _inward(self, text: str) -> str:
-        """The text with the server's origin for ours, where it is about authorization."""
+        """Return the text with the server's origin for ours, where it is about authorization."""
         return _moved(text, self._proxy.ours, self._proxy.origin) if self._oauth else text
 
     def run(self) -> None:
@@ -360,7 +360,7 @@ class _Passing:
         self._reply.send(status, headers, body)
 
     def _metadata(self, body: bytes) -> JsonObject:
-        """The metadata of the resource, which is public, as it is noted."""
+        """Return the metadata of the resource, which is public, as it is noted."""
         with suppress(Refusal, RecursionError):
             if "/oauth-protected-resource" in self._origin.get("what", ""):
                 found = messages.decode(body)
@@ -368,7 +368,7 @@ class _Passing:
         return {}
 
     def _events(self, response: http.client.HTTPResponse) -> Iterator[bytes]:
-        """The pieces of an event stream, whose events are noted one by one."""
+        """Yield the pieces of an event stream, whose events are noted one by one."""
         parser, first = sse.EventParser(_MAX_NOTED), self._request.method == "GET"
         while chunk := response.read1(_CHUNK):
             if first and re.search(rb"event: ?endpoint", chunk):

@@ -89,7 +89,7 @@ def _cut(value: Any) -> str:
 
 
 def _why_text(message: Any) -> str:
-    """Why what came is recorded as text."""
+    """Return why what came is recorded as text."""
     try:
         wire_messages.decode(message if isinstance(message, str) else "null")
     except Refusal as problem:
@@ -219,7 +219,7 @@ class Rulebook:
 
 @lru_cache(maxsize=10_000)
 def rules_for(kind: Kind, method: str, sender: Role, revision: str, http: bool) -> tuple[Declared, ...]:
-    """The rules to ask, by stage; where the revision is unknown, those that every revision has."""
+    """Return the rules to ask, by stage; where the revision is unknown, those that every revision has."""
     found = [] if (schema := _schema_rule(kind, method, revision)) is None else [schema]
     for rule in RULES.values():
         fits = rule.kind == kind and rule.sender in (None, sender) and (not rule.methods or method in rule.methods)
@@ -273,7 +273,7 @@ def _is_everywhere(name: str) -> bool:
 
 
 def _schema_rule(kind: Kind, method: str, revision: str) -> Declared | None:
-    """A rule that compares params, or a result, with the type that the revision has."""
+    """Return a rule that compares params, or a result, with the type that the revision has."""
     row, spoken = METHODS.get(method), REVISIONS.get(revision)
     judged = kind in ("request", "notification", "result", "asking", "retry")
     if not judged or row is None or spoken is None or not row.exists_in(spoken):

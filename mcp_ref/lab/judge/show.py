@@ -28,7 +28,7 @@ _MAX_TEXT: Final = 100_000  # characters of one message, one string or one line 
 
 
 def page(events: Sequence[TraceEvent], findings: Iterable[Finding], name: str) -> str:
-    """The whole page.
+    """Return the whole page.
 
     Args:
         findings: what a checker found in these events.
@@ -90,7 +90,9 @@ def data(events: Sequence[TraceEvent], findings: Iterable[Finding], name: str) -
 
 
 def _collect(value: Any, used: set[str]) -> None:
-    """The names of the members of a message that have a meaning; without recursion, for a stranger chose the depth."""
+    """Collect the names of the members of a message that have a meaning; without recursion, for a stranger chose
+    the depth.
+    """
     left = [value]
     while left:
         each = left.pop()
@@ -102,7 +104,7 @@ def _collect(value: Any, used: set[str]) -> None:
 
 
 def _shown(message: Any) -> Any:
-    """The message, unless it is too long or too deep for a page."""
+    """Return the message, unless it is too long or too deep for a page."""
     text = as_text(message)
     if len(text) <= _MAX_TEXT:
         return text if text == TOO_DEEP else message

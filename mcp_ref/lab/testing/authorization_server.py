@@ -162,7 +162,9 @@ class AuthorizationServer:
         self._tokens: dict[bytes, IssuedToken] = {}
 
     def protection(self, **options: Any) -> Protection:
-        """The `Protection` of the MCP server beside it, for one server. Options: `scopes`, `resource`, `implies`."""
+        """Return the `Protection` of the MCP server beside it, for one server. Options: `scopes`, `resource`,
+        `implies`.
+        """
         self._protection = _Own(self, options)
         return self._protection
 
@@ -175,7 +177,7 @@ class AuthorizationServer:
         return Principal(grant.subject, self.issuer, grant.client, frozenset(found.scopes), grant.audience, found.until)
 
     def sign_in(self, user: str) -> Callable[[str], str]:
-        """For tests, in place of a browser: `OAuth("tests", visit=login.sign_in("ada"))`.
+        """Return a visit for tests, in place of a browser: `OAuth("tests", visit=login.sign_in("ada"))`.
 
         Returns: what visits the page of a login, signs in one of `users` and allows what is asked; it returns the URL
             that the browser would come back to.
@@ -195,12 +197,12 @@ class AuthorizationServer:
         return visit
 
     def revoke(self) -> None:
-        """For tests: take back everything that users have allowed until now."""
+        """Take back everything that users have allowed until now; for tests."""
         for token in list(self._tokens.values()):
             token.grant.revoked = True
 
     def expire(self) -> None:
-        """For tests: end the access tokens that there are; refresh tokens go on."""
+        """End the access tokens that there are; refresh tokens go on. For tests."""
         for token in list(self._tokens.values()):
             token.until = token.until if token.refreshes else 0.0
 
@@ -269,7 +271,7 @@ class AuthorizationServer:
         _send_json(reply, {**document, **told}, 201)
 
     def _client(self, client_id: str) -> KnownClient | None:
-        """The client with this id: one that is registered, or the metadata document at that URL."""
+        """Return the client with this id: one that is registered, or the metadata document at that URL."""
         if client_id in self._clients or not self._documents or "://" not in client_id:
             return self._clients.get(client_id)
         # MUST: accept only https URLs with a path as ids of documents (basic/authorization#implementation-requirements)
@@ -376,7 +378,7 @@ class AuthorizationServer:
         return () if self._protection is None else self._protection.scopes
 
     def _audience(self, resource: str | None) -> frozenset[str]:
-        """The servers that a token is for: the one that is named, or all of them (2025-03-26 has no `resource`)."""
+        """Return the servers that a token is for: the one that is named, or all of them (2025-03-26 has no `resource`)."""
         ours = [door.resource for door in self._doors]
         found = [each for each in ours if resource is None or canonical(each) == canonical(resource)]
         if not found:
@@ -446,7 +448,7 @@ class AuthorizationServer:
         return grant, scopes
 
     def _authenticated(self, request: HttpRequest, form: Mapping[str, str]) -> KnownClient:
-        """The client of a request, authenticated by the method that it was registered with."""
+        """Return the client of a request, authenticated by the method that it was registered with."""
         scheme, _, pair = request.headers.get("authorization", "").partition(" ")
         client_id, secret = form.get("client_id", ""), form.get("client_secret", "")
         method = "client_secret_post" if secret else "none"
@@ -534,7 +536,7 @@ def _send_page(reply: HttpReply, status: int, body: str, more: Mapping[str, str]
 
 
 def _question(asked: Question, ticket: str) -> str:
-    """The body of the page that asks the user."""
+    """Return the body of the page that asks the user."""
     host = urlsplit(asked.params["redirect_uri"]).netloc
     who = "<p><input name=user placeholder=Name> <input name=password type=password placeholder=Password>"
     # MUST: show the host of the redirect URI; SHOULD: warn if that is this machine, where any program can listen
@@ -555,7 +557,7 @@ def _question(asked: Question, ticket: str) -> str:
 
 
 def _form(data: bytes) -> dict[str, str]:
-    """The parameters of a query or a form. None may occur twice."""
+    """Return the parameters of a query or a form. None may occur twice."""
     try:
         pairs = parse_qsl(data.decode("ascii"), keep_blank_values=True, max_num_fields=64, errors="strict")
     except ValueError:
@@ -576,7 +578,7 @@ def _json(data: bytes) -> dict[str, Any]:
 
 
 def _client_of(document: Mapping[str, Any], client_id: str, method: Any) -> KnownClient:
-    """A client as it describes itself. Raises: OAuthError."""
+    """Return a client as it describes itself. Raises: OAuthError."""
     uris = document.get("redirect_uris")
     # MUST: accept redirect URIs only if they are https, or on this machine (basic/authorization#communication-security)
     if not isinstance(uris, list) or not uris or not all(map(guarded_fetch.is_secure, uris)):

@@ -30,7 +30,7 @@ def _skip(why: str) -> Any:
 
 
 def _callable(talk: Talk) -> Iterator[JsonObject]:
-    """The tools that may be called."""
+    """Yield the tools that may be called."""
     found = False
     for tool in talk.entries("tools"):
         own_word = (tool.get("annotations") or {}).get("readOnlyHint") is True
@@ -42,7 +42,7 @@ def _callable(talk: Talk) -> Iterator[JsonObject]:
 
 
 def _plain(tool: JsonObject) -> JsonObject | None:
-    """Params of a call whose arguments fit, where that is easy to say."""
+    """Return params of a call whose arguments fit, where that is easy to say."""
     schema = tool.get("inputSchema") or {}
     easy = {"string": "x", "integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
     arguments = {}
@@ -58,12 +58,12 @@ def _plain(tool: JsonObject) -> JsonObject | None:
 
 
 def _calls(talk: Talk) -> Iterator[JsonObject]:
-    """Params of a call of each tool that may be called, and has arguments that are easy to say."""
+    """Yield params of a call of each tool that may be called, and has arguments that are easy to say."""
     yield from filter(None, map(_plain, _callable(talk)))
 
 
 def _called(talk: Talk, params: JsonObject) -> JsonObject:
-    """The answer to a call. Raises: NotApplicable: the tool takes its time."""
+    """Return the answer to a call. Raises: NotApplicable: the tool takes its time."""
     try:
         return talk.ask("tools/call", params)
     except Silent:
@@ -228,7 +228,7 @@ def no_envelope(talk: Talk) -> None:
 
 
 def listen(talk: Talk) -> list[Any]:
-    """Returns: what came after the subscription was cancelled."""
+    """Return what came after the subscription was cancelled."""
     asked = talk.request("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, "listen")
     if talk.over == "stdio":
         talk.send(asked)

@@ -37,7 +37,7 @@ class Outcome:
     early: list[JsonObject] = field(default_factory=list)
 
     def first(self, pattern: Any) -> int:
-        """The place of the first message that fits. Raises: NotApplicable."""
+        """Return the place of the first message that fits. Raises: NotApplicable."""
         for place, message in enumerate(self.said):
             if fits(message, pattern):
                 return place

@@ -292,7 +292,7 @@ class Comparison:
         self._count = 0
 
     def of(self, old: Any, new: Any, at: str) -> Found:
-        """Tuples (kind, where, what) for what the new part takes, beside the old one."""
+        """Yield tuples (kind, where, what) for what the new part takes, beside the old one."""
         # Many references to one large part are as many comparisons of its parts.
         self._count += 1
         if self._count > _MAX_COMPARED:
@@ -347,7 +347,9 @@ class Comparison:
         return [(kind, at, f"{word} changed, which cannot be decided" if kind == "other" else became)]
 
     def _branches(self, word: str, a: Any, b: Any, at: str) -> Found:
-        """Branches that read the same belong together; the others, if there are equally many, in their order."""
+        """Yield branches in pairs: those that read the same, and of the others, if there are equally many, each in
+        turn.
+        """
         more = "wider" if word == "anyOf" else "narrower"
         less = "narrower" if word == "anyOf" else "wider"
         if a is None or b is None:  # no `anyOf` takes everything
@@ -384,7 +386,7 @@ class Comparison:
 
 
 def _sets(old: set[str] | None, new: set[str] | None, at: str, what: str) -> Found:
-    """`enum` or `type`: what is gone, and what is new; None takes everything."""
+    """Yield, of `enum` or `type`, what is gone and what is new; None takes everything."""
     if old is None or new is None:
         if old is not new:
             kind = "wider" if new is None else "narrower"
@@ -401,14 +403,14 @@ def _types(value: Any) -> set[str]:
 
 
 def _values(schema: JsonObject) -> set[str] | None:
-    """`enum` and `const` are one set."""
+    """Return the one set that `enum` and `const` are."""
     sets = [[schema["const"]]] if "const" in schema else []
     sets += [schema["enum"]] if "enum" in schema else []
     return set.intersection(*({_text(value) for value in each} for each in sets)) if sets else None
 
 
 def _resolved(schema: Any, root: Any) -> Any:
-    """A schema whose `$ref` leads to a place in the same document, with that place instead."""
+    """Return a schema whose `$ref` leads to a place in the same document, with that place instead."""
     for _ in range(20):
         ref = schema.get("$ref") if isinstance(schema, dict) else None
         if not isinstance(ref, str) or not (ref == "#" or ref.startswith("#/")):

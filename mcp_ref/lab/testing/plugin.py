@@ -66,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _marked(node: Any) -> dict[str, Any]:
-    """The arguments of the markers, of the nearest where several name one."""
+    """Return the arguments of the markers, of the nearest where several name one."""
     said: dict[str, Any] = {}
     for mark in node.iter_markers("mcp"):
         if mark.args or mark.kwargs.keys() - set(_ARGUMENTS):
@@ -85,7 +85,7 @@ def _fail(*lines: str) -> NoReturn:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test of each pair of a revision and a transport."""
+    """Make a test of each pair of a revision and a transport."""
     said, _, config = _marked(metafunc.definition), _cassette(metafunc.definition), metafunc.config
     revisions = _several(said.get("revisions", config.getini("mcp_revisions")))
     over = _several(said.get("over", config.getini("mcp_over")))
@@ -204,13 +204,13 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.fixture
 def mcp_spoken(request: pytest.FixtureRequest) -> tuple[str | None, str | None]:
-    """The revision and the transport of this run of the test; None: whatever comes."""
+    """Return the revision and the transport of this run of the test; None: whatever comes."""
     return getattr(request, "param", (None, None))
 
 
 @pytest.fixture
 def mcp_server(request: pytest.FixtureRequest) -> Any:
-    """The server: of the marker, of --mcp-server, or of the ini file. Override it, in any scope, to make one."""
+    """Return the server: of the marker, of --mcp-server, or of the ini file. Override it, in any scope, to make one."""
     named = _marked(request.node).get("server") or request.config.getoption("--mcp-server")
     named = named or request.config.getini("mcp_server")
     if not isinstance(named, str) or not named:
@@ -298,7 +298,7 @@ def _opened(kind: Any, path: Path, *arguments: Any) -> Any:
 
 @pytest.fixture
 def mcp_client(mcp_connect: Callable[..., Client], mcp_server: Any) -> Client:
-    """A connected client of the server."""
+    """Return a connected client of the server."""
     from mcp_ref import McpError
 
     try:
@@ -309,7 +309,7 @@ def mcp_client(mcp_connect: Callable[..., Client], mcp_server: Any) -> Client:
 
 @pytest.fixture
 def mcp_replay(request: pytest.FixtureRequest, mcp_traffic: Traffic) -> Iterator[Callable[[str], Recorded]]:
-    """A recorded server for the program under test: `replay(path)` has a `url` and a `command`, or is a target."""
+    """Yield a recorded server for the program under test: `replay(path)` has a `url` and a `command`, or is a target."""
     from mcp_ref.lab.testing.verdict import Recorded
 
     with ExitStack() as stack:

@@ -66,7 +66,7 @@ class Case(NamedTuple):
 
 
 def cases(role: str, over: str = "", only: Sequence[str] = ()) -> list[Case]:
-    """The cases for a "server" or a "client": those over one transport, and about a word, if such are given."""
+    """Return the cases for a "server" or a "client": those over one transport, and about a word, if such are given."""
     text = resources.files("mcp_ref.lab.testing").joinpath("cases.jsonl").read_text("utf-8")
     found = [case for line in text.splitlines() if (case := Case(**json.loads(line))).role == role]
     for case, (revision, before) in product(found, sentences()["unread"]):
@@ -131,7 +131,7 @@ class Probe:
         self._gone = ""  # why no conversation begins any more
 
     def talk(self, revision: str) -> Talk:
-        """A new conversation, which has not begun."""
+        """Return a new conversation, which has not begun."""
         return Talk(self.target, revision, self._recorder, self.options)
 
     def find(self, wanted: Sequence[str] = ()) -> list[str]:
@@ -158,7 +158,7 @@ class Probe:
         return self.spoken
 
     def open(self, revision: str) -> Talk:
-        """A new conversation, which has begun. Raises: Unmet."""
+        """Return a new conversation, which has begun. Raises: Unmet."""
         self.close()
         self._talk = self.talk(revision)
         try:
@@ -196,7 +196,7 @@ class Probe:
     # -- running cases
 
     def run(self, revision: str, *, guarded: bool = False) -> Iterator[Row]:
-        """A row for each case of a revision, as it comes; of a guarded server those of authorization."""
+        """Yield a row for each case of a revision, as it comes; of a guarded server those of authorization."""
         for case in () if self._gone else self.chosen:
             played = case.play or case.name in FUNCTIONS
             if not played or revision not in case.sentences or guarded and not case.name.startswith("auth/"):
@@ -209,7 +209,7 @@ class Probe:
         self.close()
 
     def _try(self, case: Case, revision: str) -> None:
-        """Raises: Unmet, NotApplicable. What the case has spoilt by then is closed."""
+        """Play one case; raises Unmet, NotApplicable. What the case has spoilt by then is closed."""
         own, whole = {"fresh", "own"} & {*case.needs}, False
         if own:
             self.close()
@@ -239,7 +239,7 @@ class Probe:
                 self.close()
 
     def _check(self, needs: Sequence[str], talk: Talk) -> None:
-        """Raises: NotApplicable: a need is not met."""
+        """Raise NotApplicable if a need is not met."""
         here = not isinstance(self.target, str) or guarded_fetch.is_loopback(self.target)
         met = self.options._asdict() | {"heavy": here or self.options.heavy, "local": here}
         met |= {"sessions": talk.over == "http" and talk.link.session, "stateless alone": self._alone}
@@ -295,7 +295,8 @@ def judge(
     spoken: Sequence[str],
     about: Sequence[Case],
 ) -> list[Row]:
-    """The rows of the cases, one for each that is about rules alone, and one for each other rule that the peer broke.
+    """Return the rows of the cases, one for each that is about rules alone, and one for each other rule that the peer
+    broke.
 
     One fault has one row: what the checker finds by the sentence of a case that has failed already, or in such cases
     alone, stands in theirs.

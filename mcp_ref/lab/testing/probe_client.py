@@ -146,7 +146,7 @@ class Far:
         return text.replace('"$id"', json.dumps(id)).replace('"$other"', other).encode()
 
     def complete(self, result: JsonObject) -> JsonObject:
-        """A result with what the stateless era wants in it."""
+        """Return a result with what the stateless era wants in it."""
         meta = {SERVER_INFO: _INFO, **(result.get("_meta") or {})}
         return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **result, "_meta": meta}
 
@@ -237,13 +237,13 @@ class ProbeClient:
         return self.spoken
 
     def run(self, revision: str) -> Iterator[Row]:
-        """A row for each case of a revision, as it comes."""
+        """Yield a row for each case of a revision, as it comes."""
         for case in self.chosen:
             if revision in case.sentences and not case.rules:
                 yield row_of_case(case, revision, self._try)
 
     def _try(self, case: Case, revision: str) -> None:
-        """Raises: Unmet, NotApplicable, TransportClosed."""
+        """Play each variant of a case. Raises: Unmet, NotApplicable, TransportClosed."""
         if "patience" in case.needs and not self.patience:
             raise NotApplicable("give --patience")
         variants: list[JsonObject] = next((step["each"] for step in case.play if "each" in step), [{}])
@@ -264,7 +264,7 @@ class ProbeClient:
             _look(step, outcome, plain)
 
     def close(self) -> None:
-        """Nothing: each case has ended what it started."""
+        """Do nothing: each case has ended what it started."""
 
     def play(self, revision: str, steps: Sequence[JsonObject], patience: float = 0.0) -> Outcome:
         """Start the client, and answer it until it has ended, for 3 time limits at most, or longer with patience.
@@ -311,13 +311,13 @@ def _asks_in(revision: str, message: JsonObject) -> bool:
 
 
 def _offered(outcome: Outcome) -> Any:
-    """The revision of the session era that a client has asked for, if it exists."""
+    """Return the revision of the session era that a client has asked for, if it exists."""
     asked = [each.get("params") or {} for each in outcome.said if each.get("method") == "initialize"]
     return next((row.name for row in SESSION_REVISIONS if asked and row.name == asked[0].get("protocolVersion")), None)
 
 
 def _words(command: Sequence[str], target: list[str]) -> list[str]:
-    """The command with the target in it: alone it is several words, within a word one."""
+    """Return the command with the target in it: alone it is several words, within a word one."""
     import shlex
 
     found: list[str] = []
@@ -484,7 +484,7 @@ class _OverHttp:
         self.target = [f"http://127.0.0.1:{self._http.address[1]}/mcp"]
 
     def serve(self, timeout: float, child: subprocess.Popen[Any]) -> None:
-        """Nothing: each request is served as it comes."""
+        """Do nothing: each request is served as it comes."""
 
     def _serve(self, request: HttpRequest, reply: HttpReply) -> None:
         heads = sum(len(name) + len(value) for name, value in request.headers.items())

@@ -268,7 +268,7 @@ class Talk:
         self.over = self.link.over
 
     def another(self) -> Talk:
-        """A new conversation with the same server, which has not begun."""
+        """Return a new conversation with the same server, which has not begun."""
         return Talk(*self._made_of)
 
     def close(self) -> int | None:
@@ -317,12 +317,12 @@ class Talk:
         return self._size > _MAX_HEARD
 
     def lost(self, reason: object) -> None:
-        """Nothing more will come. Called by the link."""
+        """Take note that nothing more will come. Called by the link."""
         first, *more = str(reason).splitlines() or [""]
         self._inbox.put(Gone(f"{first} {more[-1].strip()}" if more else first))
 
     def read(self, deadline: Deadline) -> Any:
-        """The next message, but for what comes late of an earlier case. Raises: Silent, Gone."""
+        """Return the next message, but for what comes late of an earlier case. Raises: Silent, Gone."""
         while True:
             try:
                 # Also where messages come without end.
@@ -339,7 +339,7 @@ class Talk:
                 return message
 
     def wait(self, pattern: Any) -> JsonObject:
-        """The message that fits, of those that were heard, or the next one; what comes before it is heard."""
+        """Return the message that fits, of those that were heard, or the next one; what comes before it is heard."""
         return self._first(lambda message: fits(message, pattern))
 
     def _first(self, wanted: Callable[[Any], bool]) -> JsonObject:
@@ -388,7 +388,7 @@ class Talk:
         return {"MCP-Protocol-Version": self.agreed} if REVISIONS[self.agreed].version_header else {}
 
     def request(self, method: str, params: Any, id: Any, meta: JsonObject | None = None) -> JsonObject:
-        """A request, with the envelope of the revision; `meta` stands instead of that."""
+        """Return a request, with the envelope of the revision; `meta` stands instead of that."""
         message: JsonObject = {"jsonrpc": "2.0", "id": id, "method": method}
         if isinstance(params, dict):
             meta = {**self.envelope(), **(params.get("_meta") or {})} if meta is None else meta
@@ -412,17 +412,17 @@ class Talk:
         return self.answer(id)
 
     def answer(self, id: Any) -> JsonObject:
-        """The answer to the request with that id."""
+        """Return the answer to the request with that id."""
         return self._first(lambda each: isinstance(each, dict) and "method" not in each and fits(each, {"id": id}))
 
     def result(self, method: str, params: Any = None, **more: Any) -> JsonObject:
-        """The result of a request. Raises: Unmet: it is refused."""
+        """Return the result of a request. Raises: Unmet: it is refused."""
         answer = self.ask(method, params, **more)
         expect(isinstance(answer.get("result"), dict), f"{method} is refused: {shown(answer.get('error'))}")
         return answer["result"]  # type: ignore[no-any-return]
 
     def refused(self, method: str, params: Any, *codes: int, **more: Any) -> JsonObject:
-        """The error of a request. Raises: Unmet: it has a result, or another code."""
+        """Return the error of a request. Raises: Unmet: it has a result, or another code."""
         answer = self.ask(method, params, **more)
         expect(fits(answer, {"error": {"code": [*codes]}}), f"{method}: {shown(answer)}, not {codes}")
         return answer["error"]  # type: ignore[no-any-return]
@@ -445,7 +445,7 @@ class Talk:
         return found
 
     def filled(self, value: Any) -> Any:
-        """A step of a case, with the names in its texts filled in."""
+        """Return a step of a case, with the names in its texts filled in."""
         if isinstance(value, str):
             meta = f'"_meta": {json.dumps(self.envelope())}' if self.stateless else ""
             names = {
@@ -473,7 +473,7 @@ class Talk:
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def introduction(self) -> JsonObject:
-        """The params of `initialize`."""
+        """Return the params of `initialize`."""
         return {"protocolVersion": self.revision, "capabilities": {}, "clientInfo": PROBE}
 
     @property

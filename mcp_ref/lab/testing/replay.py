@@ -67,7 +67,7 @@ def is_hidden(value: Any) -> bool:
 
 
 def differences(recorded: Any, given: Any, at: str) -> Iterator[tuple[str, Any, Any]]:
-    """Each place where a value is not the recorded one, with what stands there in both; MISSING for nothing."""
+    """Yield each place where a value is not the recorded one, with what stands there in both; MISSING for nothing."""
     if isinstance(recorded, dict) and isinstance(given, dict):
         for name in recorded | given:
             yield from differences(recorded.get(name, MISSING), given.get(name, MISSING), f"{at}.{name}")
@@ -79,7 +79,7 @@ def differences(recorded: Any, given: Any, at: str) -> Iterator[tuple[str, Any, 
 
 
 def difference(recorded: Any, given: Any, at: str) -> str | None:
-    """The first place where a value is not the recorded one, in words; None if they fit."""
+    """Return the first place where a value is not the recorded one, in words; None if they fit."""
     for where, was, now in differences(recorded, given, at):
         if was is MISSING:
             return f"{where}: {_shown(now)} here, not in the recording"
@@ -178,7 +178,7 @@ class Turn:
 
 
 def turns_of(trace: str | os.PathLike[str]) -> tuple[list[Turn], list[str]]:
-    """The turns of a recording, and a sentence on each thing that cannot be played.
+    """Return the turns of a recording, and a sentence on each thing that cannot be played.
 
     Raises: OSError: the file cannot be read. ValueError: it is not a trace, or cut off, or has no message of a client,
         or is of a revision that is not known here.
@@ -229,7 +229,7 @@ def turns_of(trace: str | os.PathLike[str]) -> tuple[list[Turn], list[str]]:
 
 
 def _messages(events: list[TraceEvent], unplayed: dict[str, list[int]]) -> Iterator[tuple[TraceEvent, JsonObject]]:
-    """Each message, those of a batch one by one; what is not a message is put among what cannot be played."""
+    """Yield each message, those of a batch one by one; what is not a message is put among what cannot be played."""
     for event in events:
         http = event.http or {}
         if http.get("status", 200) >= 400 or http.get("end") == "broken":
@@ -352,7 +352,7 @@ class Player:
             self.mismatches.append(said[:_MAX_SAID])
 
     def _unrecorded_locked(self, message: JsonObject, left: list[Turn], again: list[Turn]) -> JsonObject:
-        """The answer to a request that was not recorded, with what comes nearest to it."""
+        """Return the answer to a request that was not recorded, with what comes nearest to it."""
         method, asks = message["method"], [turn for turn in self.turns if turn.asks]
         same = [turn for turn in asks if turn.sent["method"] == method]
         if method == "ping":
@@ -377,7 +377,7 @@ class Player:
 
 
 def _rewritten(said: Said, request: JsonObject) -> JsonObject | None:
-    """A message as it answers the live request; None if that did not ask for it."""
+    """Return a message as it answers the live request; None if that did not ask for it."""
     if "method" not in said.message:
         message = {**said.message, "id": request["id"]}
         if SUBSCRIPTION_ID in ((message.get("result") or {}).get("_meta") or {}):

@@ -56,14 +56,14 @@ class Row(NamedTuple):
 
 
 def row_of(finding: Finding, file: str = "") -> Row:
-    """The row of a finding, in the revision of its sentence."""
+    """Return the row of a finding, in the revision of its sentence."""
     says = f"{finding.says} ({finding.blame or 'the checker'}) Expected: {finding.expected}"
     revision = finding.ids[0].partition("/")[0] if finding.ids else ""
     return Row(finding.rule, _VERDICTS[finding.level], says, finding.ids, revision, file, max(finding.seq, 1))
 
 
 def report(rows: Sequence[Row], name: str, format: str) -> str:
-    """The rows as one document in a format of `FORMATS`.
+    """Return the rows as one document in a format of `FORMATS`.
 
     Args:
         name: what was looked at, such as "contract" or "check".
@@ -109,7 +109,7 @@ def _junit(rows: Sequence[Row], name: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without the characters that XML cannot carry, and lone surrogates, which no file can."""
+    """Return the text without the characters that XML cannot carry, and lone surrogates, which no file can."""
     return re.sub(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)
 
 

@@ -30,7 +30,7 @@ _USUAL: Final = {"Accept": "application/json, text/event-stream", "Content-Type"
 
 
 def _parts(line: str) -> tuple[str, dict[str, str], str]:
-    """A status or a method, headers and a body."""
+    """Return a status or a method, headers and a body."""
     first, more, text = re.findall(r"(\S+) ?(?:\[(.*?)\])? ?(.*)", line)[0]
     return first, dict(each.split(": ", 1) for each in more.split("; ") if more), text
 
@@ -116,7 +116,7 @@ class HttpPartner(Partner):
         self._compare(rest, self._came)
 
     def _unlike(self, wanted: str, came: Any) -> str:
-        """As for a message, where it comes with a status or a method, and with headers."""
+        """Compare as for a message that comes with a status or a method, and with headers."""
         (first, more, text), (given, headers, message) = _parts(wanted), came
         if first not in ("*", given):
             return f"expected {first}, got {given}"
@@ -124,7 +124,7 @@ class HttpPartner(Partner):
         return difference(more, shown, self._kept, "header") or (super()._unlike(text, message) if text else "")
 
     def _serve(self, rest: str) -> None:
-        """One exchange: the next line of the script is the answer, if what came is what was wanted."""
+        """Serve one exchange: the next line of the script is the answer, if what came is what was wanted."""
         self._exchange += 1
         with self._reach(lambda: self._listening.accept()[0], "nothing came") as near:
             first, headers, message = self._transfer(near)
@@ -143,6 +143,6 @@ def _write(near: socket.socket, first: str, headers: dict[str, str], body: bytes
 
 
 def partner_for(script: str, program: Path, *, seed: int | None = None, timeout: float | None = None) -> Partner:
-    """The partner that a script wants."""
+    """Return the partner that a script wants."""
     kind = HttpPartner if script.startswith("partner http") else Partner
     return kind(script, program, seed=seed, timeout=timeout)

@@ -108,7 +108,7 @@ _ENCODINGS: Final[list[tuple[Callable[[str], bytes], Callable[[bytes], str]]]] =
 
 
 def difference(wanted: Any, came: Any, kept: dict[str, Any], at: str = "") -> str:
-    """The first place where what came is not what was wanted, in words; "" if it fits."""
+    """Return the first place where what came is not what was wanted, in words; "" if it fits."""
     absent = came is _ABSENT or (came is None and not at)
     came = None if absent else came
     if isinstance(wanted, str) and wanted.startswith("?") and came is not None:
@@ -275,7 +275,7 @@ class Partner:
         end_marked(self._folder)
 
     def _fail(self, what: str) -> NoReturn:
-        """The program has ended, or must end: say so, with what it said last, and the line where it failed."""
+        """Say that the program has ended, or must end, with what it said last, and the line where it failed."""
         while self._take(0.1):
             pass
         with suppress(subprocess.TimeoutExpired):
@@ -326,7 +326,7 @@ class Partner:
     # -- messages
 
     def _receive(self, otherwise: str = "") -> Any:
-        """The next message, or None at the end. Lines that are not messages are left to the checker."""
+        """Return the next message, or None at the end. Lines that are not messages are left to the checker."""
         until = time.monotonic() + self._patience
         while True:
             line, end, _ = self._wire[self._at :].partition(b"\n")
@@ -368,7 +368,7 @@ class Partner:
         return difference(json.loads(wanted), came, self._kept)
 
     def _filled(self, text: str) -> Any:
-        """A message of the script, with what was kept, and with what each request has in the stateless era."""
+        """Return a message of the script, with what was kept, and with what each request has in the stateless era."""
         if not text:
             return None
 
@@ -411,7 +411,7 @@ class Partner:
 
 
 def parsed(data: bytes | bytearray) -> Any:
-    """JSON, or the text itself if it is not JSON."""
+    """Return JSON, or the text itself if it is not JSON."""
     try:
         return json.loads(text := data.decode(errors="replace"))
     except (ValueError, RecursionError):

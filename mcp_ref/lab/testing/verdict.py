@@ -102,11 +102,11 @@ class Traffic:
         self._allow.add(rule)
 
     def narrate(self) -> str:
-        """The traffic in words."""
+        """Return the traffic in words."""
         return "\n".join(narrate(self.events, Narrator(width=110)))
 
     def told(self) -> str:
-        """The last lines of it, for below a failure."""
+        """Return the last lines of it, for below a failure."""
         return "\n".join(self.narrate().splitlines()[-_MAX_LINES:])
 
     def save(self, path: Path, *, exact: bool = False, forms: bool = False) -> None:
@@ -163,12 +163,12 @@ class Answers:
         self._script["sample"] += texts
 
     def unasked(self) -> list[str]:
-        """The answers that are left, in words."""
+        """Return the answers that are left, in words."""
         left = [(kind, each) for kind, script in self._script.items() for each in script]
         return [f"scripted, and never asked for: {kind}: {each!r}" for kind, each in left]
 
     def options(self) -> JsonObject:
-        """The options of a `Client` that answers so."""
+        """Return the options of a `Client` that answers so."""
         return {
             "elicit": lambda message, schema: self._answer("elicit", decline(), message, schema),
             "sample": self._sample,
@@ -256,7 +256,7 @@ def target_of(text: str, root: Path) -> Any:
 
 
 def reached(target: Any, over: str | None, stack: ExitStack, *, strict: bool) -> Any:
-    """The target for a client that goes over a transport; what that has to start ends with the stack.
+    """Return the target for a client that goes over a transport; what that has to start ends with the stack.
 
     Args:
         strict: whether a target that has one transport alone must have this one.
@@ -283,5 +283,5 @@ def reached(target: Any, over: str | None, stack: ExitStack, *, strict: bool) ->
 
 
 def shown_of(target: Any) -> str:
-    """A target in a sentence."""
+    """Return a target in a sentence."""
     return shown_target(Client(target).target)

@@ -70,7 +70,7 @@ class Extension(NamedTuple):
     gated: bool = True
 
     def answering(self) -> dict[str, Callable[[Any, Any], Any]]:
-        """Its answers, each refused to a client that did not declare the extension, if it is gated."""
+        """Return its answers, each refused to a client that did not declare the extension, if it is gated."""
 
         def checked(answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             def answer_declared(ctx: Context, params: Any) -> Any:
@@ -85,7 +85,7 @@ class Extension(NamedTuple):
 
 
 def checked_extensions(extensions: Mapping[str, JsonObject] | None) -> dict[str, JsonObject]:
-    """Extensions, their settings by name, as either side declares them.
+    """Return the extensions, their settings by name, as either side declares them.
 
     Raises: ValueError: a name without a prefix such as in "com.example/audit"; settings that are not an object.
     Spec: basic/versioning#extension-negotiation
@@ -101,7 +101,7 @@ def checked_extensions(extensions: Mapping[str, JsonObject] | None) -> dict[str,
 
 
 def extensions_of(given: Mapping[str, JsonObject] | Sequence[Extension | Any] | None) -> dict[str, Extension]:
-    """Extensions by name, from what a client or server was given. Raises: ValueError: as `checked_extensions`."""
+    """Return extensions by name, from what a client or server was given. Raises: ValueError: as `checked_extensions`."""
     if not isinstance(given, Mapping):
         named = {each.name: each for each in given or ()}
         checked_extensions({name: each.settings for name, each in named.items()})
@@ -110,13 +110,15 @@ def extensions_of(given: Mapping[str, JsonObject] | Sequence[Extension | Any] | 
 
 
 def rows_with(rows: Mapping[str, Method], extensions: Iterable[Extension]) -> Mapping[str, Method]:
-    """The rows of a conversation of the stateless era: those of the protocol, and over them those of the extensions."""
+    """Return the rows of a conversation of the stateless era: those of the protocol, and over them those of the
+    extensions.
+    """
     added = {row.name: row for extension in extensions for row in extension.rows}
     return {**rows, **added} if added else rows
 
 
 def kinds_of(extensions: Iterable[Extension], others: Iterable[str]) -> Kinds:
-    """The further kinds of results that are accepted.
+    """Return the further kinds of results that are accepted.
 
     Args:
         others: kinds that any method may have, and that are not checked.
@@ -140,7 +142,9 @@ def open_extended(subscriptions: Subscriptions, ctx: Context, params: Subscripti
 
 
 def honoured(extensions: Iterable[Extension], ctx: Context, asked: JsonObject) -> JsonObject:
-    """The part of a filter that extensions honour. Raises: MissingClientCapability: the client did not declare one."""
+    """Return the part of a filter that extensions honour. Raises: MissingClientCapability: the client did not declare
+    one.
+    """
     found: JsonObject = {}
     for extension in extensions:
         for name, listen in extension.listens.items():
@@ -169,7 +173,7 @@ def tell_now(extensions: Iterable[Extension], ctx: Context, subscription: Subscr
 
 
 def extension(self: Context, name: str) -> JsonObject | None:
-    """The client's settings for an extension that this server declares, such as "com.example/audit".
+    """Return the client's settings for an extension that this server declares, such as "com.example/audit".
 
     None: the client did not declare it; then do without it, as the page asks. In the session era clients may declare it
     with `initialize`, whose capabilities are an open set.
@@ -183,7 +187,7 @@ def extension(self: Context, name: str) -> JsonObject | None:
 
 
 def require_extension(self: Context, name: str) -> JsonObject:
-    """The settings as `extension` gives them, or else a refusal: -32021, which says what to declare.
+    """Return the settings as `extension` gives them, or else a refusal: -32021, which says what to declare.
 
     In the session era the refusal is -32603.
     """

@@ -206,7 +206,7 @@ class StateKeys:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], lifetime: float = 600) -> Self:
-        """The keys in a file, one a line, the newest first, each as `openssl rand -base64 32` writes it.
+        """Return the keys in a file, one a line, the newest first, each as `openssl rand -base64 32` writes it.
 
         The file is looked at each time, so that a key that is put into it counts at once, in every process that reads
         it. Replace it by renaming. Raises: OSError, ValueError: it cannot be read, or a key in it is not one.
@@ -217,7 +217,7 @@ class StateKeys:
 
     @classmethod
     def from_env(cls, name: str, lifetime: float = 600) -> Self:
-        """The keys in an environment variable, with spaces between, the newest first; see `from_file`.
+        """Return the keys in an environment variable, with spaces between, the newest first; see `from_file`.
 
         Raises: ValueError: it is not set, or a key in it is not one.
         """
@@ -226,7 +226,7 @@ class StateKeys:
         return cls(keys_in(os.environ.get(name, ""), f"the environment variable {name}"), lifetime)
 
     def seal(self, payload: JsonObject, binding: str) -> str:
-        """A text that `open` takes back for `lifetime` seconds, with the same binding only.
+        """Return a text that `open` takes back for `lifetime` seconds, with the same binding only.
 
         Whoever gets it can read the payload: put no secret into it.
 
@@ -244,7 +244,7 @@ class StateKeys:
         return sealed
 
     def open(self, text: str, binding: str) -> JsonObject:
-        """The payload of a text that `seal` gave.
+        """Return the payload of a text that `seal` gave.
 
         Raises: InvalidParams: it was sealed with none of these keys or for another binding, it was changed, or its time
             has passed. The text is the same for all of them, so that nobody learns which; the log says it.
@@ -309,7 +309,7 @@ def binding_of(server: str, principal: str | None, method: str, params: JsonObje
 
 
 def digest_of(value: Any) -> str:
-    """A SHA-256 digest of a JSON value as 43 characters; the order of an object's members does not count.
+    """Return a SHA-256 digest of a JSON value as 43 characters; the order of an object's members does not count.
 
     Raises: LocalProtocolError: the value is not JSON.
     """
@@ -411,17 +411,19 @@ def ask_all(self: Context, *asks: Callable[[], Any]) -> list[Any]:
 
 
 def input_responses(self: Context) -> JsonObject:
-    """The answers that came, by the keys of an `input_required` result that the handler returned itself."""
+    """Return the answers that came, by the keys of an `input_required` result that the handler returned itself."""
     return self.incoming.inputs
 
 
 def input_response(self: Context, key: str, method: str = "elicitation/create") -> JsonObject | None:
-    """One of these answers; None if it has not come. Raises: InvalidParams: it does not answer what `method` asks."""
+    """Return one of these answers; None if it has not come. Raises: InvalidParams: it does not answer what `method`
+    asks.
+    """
     return _checked_answer(self.incoming.inputs, key, method, self.revision)
 
 
 def request_state(self: Context) -> Any:
-    """The `state` that the handler gave to `input_required` in the round before; None in the first."""
+    """Return the `state` that the handler gave to `input_required` in the round before; None in the first."""
     return self.incoming.state
 
 
@@ -455,12 +457,14 @@ def input_required(requests: Mapping[str, JsonObject] | None = None, *, state: A
 
 
 def elicitation_form(message: str, schema: Mapping[str, Any]) -> JsonObject:
-    """The question that `ctx.elicit` asks; its answer is an `ElicitResult`. Arguments and errors are the same."""
+    """Return the question that `ctx.elicit` asks; its answer is an `ElicitResult`. Arguments and errors are the same."""
     return input_request(*elicit_request(message, schema, LATEST_STATELESS), LATEST_STATELESS)
 
 
 def elicitation_url(message: str, url: str) -> JsonObject:
-    """The question that `ctx.elicit_url` asks; its answer is an `ElicitResult`. Arguments and errors are the same."""
+    """Return the question that `ctx.elicit_url` asks; its answer is an `ElicitResult`. Arguments and errors are the
+    same.
+    """
     return input_request("elicitation/create", cast(JsonObject, url_elicitation(message, url)), LATEST_STATELESS)
 
 
@@ -470,7 +474,9 @@ def sampling(
     max_tokens: int,
     **options: Unpack[SampleOptions],
 ) -> JsonObject:
-    """The question that `ctx.sample` asks; its answer is a `CreateMessageResult`. Arguments and errors are the same."""
+    """Return the question that `ctx.sample` asks; its answer is a `CreateMessageResult`. Arguments and errors are the
+    same.
+    """
     # What the client really declared is looked at when the question goes out.
     able: JsonObject = {"sampling": {"tools": {}, "context": {}}}
     asked = sample_request(LATEST_STATELESS, able, conversation, max_tokens=max_tokens, **options)
@@ -478,7 +484,7 @@ def sampling(
 
 
 def roots_listing() -> JsonObject:
-    """The question that `ctx.roots` asks; its answer is a `ListRootsResult`."""
+    """Return the question that `ctx.roots` asks; its answer is a `ListRootsResult`."""
     warn_deprecated("roots", LATEST_STATELESS)
     return input_request("roots/list", None, LATEST_STATELESS)
 
@@ -564,7 +570,7 @@ class Rounds:
     # -- what a handler asks
 
     def ask(self, method: str, params: JsonObject | None) -> JsonObject:
-        """The answer to a question; until it has come, the question is noted and the handler ends.
+        """Return the answer to a question; until it has come, the question is noted and the handler ends.
 
         Args: method, params: as on the wire; shaped for the revision here.
         Raises:
@@ -716,7 +722,7 @@ class Rounds:
 
 
 def _checked_answer(responses: JsonObject, key: str, method: str, revision: Revision) -> JsonObject | None:
-    """One of the answers, checked to be one to what that method asks; None if it has not come."""
+    """Return one of the answers, checked to be one to what that method asks; None if it has not come."""
     answer: JsonObject | None = responses.get(key)
     if answer is not None:
         _check_answers(KINDS[method].result, {key: answer}, revision)
@@ -787,7 +793,7 @@ def answer_inputs(
 
 
 def retry_params(params: JsonObject | None, result: JsonObject, responses: JsonObject) -> JsonObject:
-    """The params of the next round: those of the request, with the answers and the state of the result before.
+    """Return the params of the next round: those of the request, with the answers and the state of the result before.
 
     What an earlier round added is dropped. The state is echoed as it is, and only if there is one.
 

@@ -238,7 +238,7 @@ class Subscription:
         return not self.gone and self._outbox.flush(write)
 
     def lose(self, reason: object) -> None:
-        """Nobody listens any more: the client has cancelled it, or its connection is over. Never blocks."""
+        """End it: the client has cancelled it, or its connection is over. Never blocks."""
         log.debug("the subscription %r is gone: %s", self.id, reason)
         self._lost = True
         self._among.pop(self, None)
@@ -254,11 +254,11 @@ class Subscription:
             self._among.pop(self, None)
 
     def closing(self) -> JsonObject:
-        """The result of the request, to be sent once `flush` has said so; the sender adds the server's identity."""
+        """Return the result of the request, to be sent once `flush` has said so; the sender adds the server's identity."""
         return {"resultType": "complete", "_meta": {SUBSCRIPTION_ID: self.id}}
 
     def cancelled_notification(self) -> JsonObject:
-        """The `notifications/cancelled` that goes with the closing where subscriptions share a channel.
+        """Return the `notifications/cancelled` that goes with the closing where subscriptions share a channel.
 
         Spec: basic/patterns/cancellation; schema CancelledNotification ("on stdio")
         """
@@ -270,7 +270,8 @@ class Subscription:
 
 
 def covering(uri: str, asked: Container[str]) -> str | None:
-    """The one of the URIs asked for that a change of this one concerns: itself, or one above it, the longest first.
+    """Return the one of the URIs asked for that a change of this one concerns: itself, or one above it, the longest
+    first.
 
     It is looked up, not searched for: whatever covers a URI is a beginning of it that ends before or behind a "/".
     """
@@ -561,7 +562,7 @@ class Listening(Iterator[Event]):
         return event
 
     def get(self, timeout: float | None = None) -> Event:
-        """One event, as iterating gives it, but waited for at most so many seconds.
+        """Return one event, as iterating gives it, but waited for at most so many seconds.
 
         Raises: RequestTimeout: there was none in that time; ask again. TransportClosed: there will be none any more.
             And as iterating does.

@@ -242,7 +242,7 @@ METHODS = (
 
 
 def modes_of(capabilities: JsonObject, revision: Revision) -> set[str]:
-    """The modes that capabilities declare. Before there were modes, to declare elicitation was to declare forms."""
+    """Return the modes that capabilities declare. Before there were modes, to declare elicitation was to declare forms."""
     declared = capabilities.get("elicitation")
     if declared is None:
         return set()
@@ -301,7 +301,7 @@ def _field_problem(field: Any, revision: Revision) -> str | None:
 
 
 def _kind_of(field: Any) -> type | None:
-    """The type of a field, by its keywords; None: a form cannot hold it."""
+    """Return the type of a field, by its keywords; None: a form cannot hold it."""
     match field:
         case {"type": "string", "oneOf": _}:
             return TitledSingleSelectEnumSchema
@@ -401,7 +401,7 @@ def elicit(self: Context, message: str, schema: Mapping[str, Any], **options: Un
 
 
 def elicit_request(message: str, schema: Mapping[str, Any], revision: Revision) -> tuple[str, JsonObject]:
-    """The method and the params with which `elicit` asks. Raises: LocalProtocolError: the schema is not a form."""
+    """Return the method and the params with which `elicit` asks. Raises: LocalProtocolError: the schema is not a form."""
     whole: JsonObject = dict(schema)
     if schema.get("type") != "object":
         whole = {"type": "object", "properties": whole}
@@ -507,7 +507,7 @@ class UrlElicitationRequired(Refusal):
 
 
 def url_elicitation(message: str, url: str, elicitation_id: str | None = None) -> ElicitRequestURLParams:
-    """The parameters of a URL elicitation; a list of them is what `UrlElicitationRequired` takes.
+    """Return the parameters of a URL elicitation; a list of them is what `UrlElicitationRequired` takes.
 
     Args: as for `elicit_url`.
     Returns: `mode`, `message`, `elicitationId` and `url`.
@@ -639,18 +639,18 @@ class Elicitors(NamedTuple):
 
 
 def accept(values: Mapping[str, Any]) -> ElicitResult:
-    """The answer of a user who submitted the form."""
+    """Return the answer of a user who submitted the form."""
     return {"action": "accept", "content": dict(values)}
 
 
 def decline() -> ElicitResult:
-    """The answer of a user who said no."""
+    """Return the answer of a user who said no."""
     # MUST: the user can say no, and can close the question (client/elicitation#user-interaction-model)
     return {"action": "decline"}
 
 
 def cancel() -> ElicitResult:
-    """The answer of a user who closed the form without a choice."""
+    """Return the answer of a user who closed the form without a choice."""
     return {"action": "cancel"}
 
 
@@ -745,7 +745,7 @@ def elicitation_complete(handlers: Elicitors, params: ElicitationCompleteParams)
 
 
 def required_urls(error: ErrorResponse) -> list[ElicitRequestURLParams]:
-    """The visits that an error -32042 asks for before the request can be sent again; none for any other error.
+    """Return the visits that an error -32042 asks for before the request can be sent again; none for any other error.
 
     `Client.visit_required` asks the user for each.
 

@@ -123,7 +123,7 @@ def roots(self: Context, **options: Unpack[Options]) -> list[Root]:
 
 
 def root_path(root: Root) -> Path:
-    """The path of a root, percent-decoded, not resolved and not checked to exist.
+    """Return the path of a root, percent-decoded, not resolved and not checked to exist.
 
     Raises: ValueError: its URI is not `file://`, names another host, or climbs with `..`.
     Spec: client/roots#root
@@ -164,7 +164,7 @@ def is_within(path: str | os.PathLike[str], roots: Iterable[Root]) -> bool:
 
 
 def when_roots_changed(self: Server, handler: Handler) -> Handler:
-    """Decorator: call `handler(ctx)` in a worker when a client says that its roots have changed."""
+    """Return a decorator: call `handler(ctx)` in a worker when a client says that its roots have changed."""
     self.on_roots_changed = handler
     return handler
 
@@ -195,13 +195,13 @@ def roots_list(handler: RootsSource, ctx: ClientContext, params: JsonObject | No
 
 
 def all_roots(entries: Any) -> list[Root]:
-    """The `Root` of each entry, or of the only one. Raises: as `as_root`."""
+    """Return the `Root` of each entry, or of the only one. Raises: as `as_root`."""
     several: Iterable[Any] = [entries] if isinstance(entries, str | os.PathLike | dict) else entries
     return [as_root(each) for each in several]
 
 
 def as_root(entry: RootLike) -> Root:
-    """The `Root` for a path, a `file://` URI or a `Root`; a path is made absolute and resolved.
+    """Return the `Root` for a path, a `file://` URI or a `Root`; a path is made absolute and resolved.
 
     Raises: LocalProtocolError: a URI of another scheme or host, or one that climbs with `..`.
     Spec: client/roots#root

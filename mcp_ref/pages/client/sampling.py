@@ -162,7 +162,9 @@ METHODS = (
 
 
 def of_type(message: Mapping[str, Any], kind: str) -> list[Any]:
-    """The blocks of a message that are of one type, such as "tool_use"; `content` is one block, or a list of them."""
+    """Return the blocks of a message that are of one type, such as "tool_use"; `content` is one block, or a list of
+    them.
+    """
     content = message.get("content", [])
     return [block for block in (content if isinstance(content, list) else [content]) if block_type(block) == kind]
 
@@ -240,7 +242,7 @@ def sample_request(
     max_tokens: int,
     **options: Unpack[SampleOptions],
 ) -> tuple[str, JsonObject]:
-    """The method and the params with which `sample` asks a client of these capabilities; errors are the same."""
+    """Return the method and the params with which `sample` asks a client of these capabilities; errors are the same."""
     warn_deprecated("sampling", revision)
     # 1. The conversation.
     if isinstance(messages, str):
@@ -278,7 +280,7 @@ def sample_request(
 
 
 def waiting(options: Mapping[str, Any]) -> Options:
-    """Those of the options of `sample` that are about the waiting."""
+    """Return those of the options of `sample` that are about the waiting."""
     return cast(Options, {name: value for name, value in options.items() if name in Options.__annotations__})
 
 
@@ -320,7 +322,7 @@ def reply(
 
 
 def choose_model(preferences: ModelPreferences | None, available: Sequence[str]) -> str | None:
-    """The first model that a hint fits, hints in their order; None where none does: then the priorities decide.
+    """Return the first model that a hint fits, hints in their order; None where none does: then the priorities decide.
 
     Args:
         preferences: `params.get("modelPreferences")` of a request.

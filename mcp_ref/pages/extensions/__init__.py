@@ -29,5 +29,5 @@ class Later:
 
 
 def loaded_later(module: str, *names: str) -> Iterator[Any]:
-    """Functions for a class's body; see `Later`."""
+    """Return the functions for a class's body; see `Later`."""
     return (Later(module, name) for name in names)

@@ -202,9 +202,9 @@ class Skills:
     def dynamic(
         self, path: str, *, description: str, files: Sequence[str] = (), listed: bool = True
     ) -> Callable[[F], F]:
-        """Decorator: a skill whose files a function makes at each reading, called with the path in the skill, and
-        with the context if it has a second parameter. Of "SKILL.md" it gives what comes below the frontmatter. Such a
-        skill has no digests, so hosts may decline it.
+        """Return a decorator: a skill whose files a function makes at each reading, called with the path in the skill,
+        and with the context if it has a second parameter. Of "SKILL.md" it gives what comes below the frontmatter. Such
+        a skill has no digests, so hosts may decline it.
 
         Args:
             files: their paths beside "SKILL.md".
@@ -466,8 +466,9 @@ _BY_DESCRIPTOR: Final = os.open in os.supports_dir_fd and os.listdir in os.suppo
 
 
 def _read_folder(folder: str, problems: list[str]) -> Files:
-    """The files of all skills below a folder. What a folder holds is opened from its descriptor, so that nothing leads
-    out of it, whatever takes its place meanwhile; on a system without descriptors of folders (Windows), by its path."""
+    """Return the files of all skills below a folder. What a folder holds is opened from its descriptor, so that nothing
+    leads out of it, whatever takes its place meanwhile; on a system without descriptors of folders (Windows), by its
+    path."""
     found, room = Files(), _MAX_SNAPSHOT
 
     def read(place: str, of: int | None, path: str, inside: bool) -> None:
@@ -644,7 +645,7 @@ def read_skill(
 
 
 def find_file(skill: Skill, path: str, *, unverified: bool = False) -> tuple[str, SkillResource | None]:
-    """The URI of a file of a skill, and what the entry says of it. Raises: SkillMismatch: "unlisted", "dynamic"."""
+    """Return the URI of a file of a skill, and what the entry says of it. Raises: SkillMismatch: "unlisted", "dynamic"."""
     uri, resources = skill["uri"], skill["resources"]
     wanted = _segments(uri, uri.removesuffix("SKILL.md") + path)
     if wanted and resources == "dynamic":

@@ -362,7 +362,9 @@ JSON_TYPE: Final = "application/json"
 def find_resource(
     server: Server, uri: str, revision: Revision | None = None
 ) -> tuple[ResourceEntry, Mapping[str, str]]:
-    """The entry that serves a URI, and the values in it; ResourceNotFound, as the revision has it, if nothing does."""
+    """Return the entry that serves a URI, and the values in it; ResourceNotFound, as the revision has it, if nothing
+    does.
+    """
     # MUST: validate all resource URIs: one that is not registered and fits no template does not exist
     # (server/resources#security-considerations)
     fixed: ResourceEntry | None = server.registries["resources"].get(uri)
@@ -383,7 +385,7 @@ def _is_entry(value: Any) -> bool:
 
 
 def _contents(uri: str, mime_type: str | None, value: Any) -> Contents:
-    """One entry of the result, from a text, bytes, or a dict with either."""
+    """Return one entry of the result, from a text, bytes, or a dict with either."""
     if block_type(value) in _BLOCKS:
         # A block says the same in other words.
         value = value["resource"] if value["type"] == "resource" else value
@@ -514,7 +516,7 @@ def read_resource(self: Client, uri: str, **options: Unpack[Options]) -> ReadRes
 
 
 def contents_bytes(contents: Contents) -> bytes:
-    """The bytes of one entry of a result: its blob decoded, or its text in UTF-8.
+    """Return the bytes of one entry of a result: its blob decoded, or its text in UTF-8.
 
     Raises: RemoteProtocolError: it has neither, or the blob is not base64.
     """

@@ -270,7 +270,7 @@ def tool(
 def _input_by_hand(
     schema: JsonObject, name: str, handler: Handler
 ) -> tuple[JsonObject, Callable[[JsonObject], dict[str, Any]]]:
-    """An `inputSchema` written by hand, and the check of arguments with it; see `tool`."""
+    """Return an `inputSchema` written by hand, and the check of arguments with it; see `tool`."""
     from mcp_ref.pages.basic.transports.streamable_http.headers import parameters as marked_with_headers
 
     what = f"the inputSchema of tool {name!r}"

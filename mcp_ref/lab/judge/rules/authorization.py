@@ -30,7 +30,7 @@ def tokens_are_not_in_the_url(link: Link, exchange: Exchange, event: TraceEvent)
 
 
 def _said(exchange: Exchange, name: str) -> str | None:
-    """A parameter of the challenge; None if it is missing."""
+    """Return a parameter of the challenge; None if it is missing."""
     challenge = exchange.answers.get("www-authenticate", "")
     found = re.search(rf'(?:^|[\s,]){name}\s*=\s*(?:"([^"]*)"|([^\s,"]+))', challenge, re.I)
     value = None if found is None else found[1] if found[1] is not None else found[2]

@@ -86,7 +86,7 @@ def _misfit(schema: Any, value: Any) -> str | None:
 
 
 def _show_all(value: Any) -> None:
-    """Raises: Redacted: the trace hides the value, or something in it."""
+    """Raise Redacted if the trace hides the value, or something in it."""
     shown(value)
     for inner in value.values() if isinstance(value, dict) else as_list(value):
         _show_all(inner)
@@ -209,7 +209,7 @@ _ANNOTATIONS = {
 
 @once
 def _header_problem(tool: JsonObject) -> tuple[str, str] | None:
-    """The rule that an annotation of a tool breaks, and what would have been right."""
+    """Return the rule that an annotation of a tool breaks, and what would have been right."""
     try:
         parameters(as_object(tool.get("inputSchema")))
     except ValueError as problem:
@@ -568,7 +568,7 @@ def elicitation_was_begun(link: Link, said: Said) -> Verdict:
 
 
 def _required(said: Said) -> list[JsonObject]:
-    """The elicitations that an error asks for first."""
+    """Return the elicitations that an error asks for first."""
     return objects(as_object(said.error.get("data")).get("elicitations")) if said.code == -32042 else []
 
 

@@ -159,7 +159,7 @@ def _decoded(value: str) -> str | None:
 
 
 def _mirrored(link: Link, exchange: Exchange) -> Iterator[tuple[str, Any, bool, str | None]]:
-    """Each argument that a header repeats: the header's name, the value, whether it is there, what was sent."""
+    """Yield each argument that a header repeats: the header's name, the value, whether it is there, what was sent."""
     body = exchange.body
     for part, path in body.mirrored.items() if body is not None else ():
         value: Any = body.params.get("arguments") if body is not None else None
@@ -257,7 +257,7 @@ for _name, _rules in _MISMATCHES.items():
 
 
 def _wrongly_refused(link: Link, said: Said) -> list[tuple[Any, str]] | None:
-    """The headers of a request that was refused as a mismatch, though they match; None if it was not."""
+    """Return the headers of a request that was refused as a mismatch, though they match; None if it was not."""
     request, exchange = said.asked, said.asked.exchange
     if said.code != -32020 or exchange is None or request.faults or exchange.faults:
         return None
@@ -337,7 +337,7 @@ def incomplete_requests_are_400(link: Link, said: Said) -> Verdict:
 
 
 def _is_400(code: int, streamed: bool, link: Link, said: Said) -> Verdict:
-    """streamed: whether the error also counts if it came on an event stream, which has begun with 200."""
+    """Judge the status of an error. streamed: it also counts on an event stream, which has begun with 200."""
     wrong = said.code == code and _status(said) not in (None, 400) and (streamed or not _streamed(said))
     return "400" if wrong else None
 

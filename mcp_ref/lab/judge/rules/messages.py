@@ -212,7 +212,7 @@ def notifications_are_not_answered(link: Link, said: Said) -> Verdict:
 
 
 def _waiting(link: Link, said: Said) -> list[Said]:
-    """The requests that a response may answer."""
+    """Return the requests that a response may answer."""
     return [each for each in link.asked.values()
             if each.sender != said.sender and not each.answered and not each.cancelled]  # fmt: skip
 

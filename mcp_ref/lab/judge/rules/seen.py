@@ -88,7 +88,7 @@ class Exchange:
     faults: set[str] = field(default_factory=set)
 
     def header(self, name: str) -> str | None:
-        """A header of the request; None where it is missing."""
+        """Return a header of the request; None where it is missing."""
         return self.headers.get(name)
 
 
@@ -252,15 +252,15 @@ class Requests:
             self.tokens[said.sender, *key(said.meta["progressToken"])] = said
 
     def answering(self, said: Said) -> Said | None:
-        """The request that a response answers."""
+        """Return the request that a response answers."""
         return self.asked.get((OTHER[said.sender], *said.key))
 
     def cancelling(self, said: Said) -> Said | None:
-        """The request that a notification gives up."""
+        """Return the request that a notification gives up."""
         return self.asked.get((said.sender, *key(said.params.get("requestId"))))
 
     def progressing(self, said: Said) -> Said | None:
-        """The request whose progress a notification tells."""
+        """Return the request whose progress a notification tells."""
         return self.tokens.get((OTHER[said.sender], *key(said.params.get("progressToken"))))
 
 
@@ -331,7 +331,7 @@ class Link(Requests):
         return self.http and not self.sse and self.session_id is None and self.shared.several
 
     def declared(self, role: Role, said: Said) -> JsonObject | None:
-        """The capabilities of a side that hold for a message; None while they are unknown."""
+        """Return the capabilities of a side that hold for a message; None while they are unknown."""
         if not said.stateless:
             return self.capabilities[role]
         if role == "server":
@@ -423,7 +423,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def objects(value: Any) -> list[JsonObject]:
-    """The objects in an array."""
+    """Return the objects in an array."""
     return [each for each in as_list(value) if isinstance(each, dict)]
 
 
@@ -438,7 +438,7 @@ def hidden(value: Any) -> bool:
 
 
 def shown(value: Value) -> Value:
-    """A value that the trace does not hide.
+    """Return a value that the trace does not hide.
 
     Raises: Redacted.
     """

@@ -38,7 +38,7 @@ _DIRECTORY = "resources/directory/read"
 
 
 def _settings(link: Link, said: Said) -> Any:
-    """The settings that the server has declared; None if it does not declare skills, or that is unknown."""
+    """Return the settings that the server has declared; None if it does not declare skills, or that is unknown."""
     return as_object(as_object(link.declared("server", said)).get("extensions")).get(SKILLS.name)
 
 
@@ -153,7 +153,7 @@ def skill_names_are_unique(link: Link, said: Said) -> Verdict:
 
 
 def _digest(said: Said) -> str | None:
-    """The digest of the bytes of a file that was read; None if they cannot be told."""
+    """Return the digest of the bytes of a file that was read; None if they cannot be told."""
     contents = objects(said.result.get("contents"))
     if len(contents) != 1 or hidden(contents[0].get("text")) or hidden(contents[0].get("blob")):
         return None

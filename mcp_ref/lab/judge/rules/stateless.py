@@ -250,7 +250,7 @@ for _name, _method in {
 
 
 def answers(link: Link, said: Said, method: str) -> list[tuple[JsonObject, JsonObject]]:
-    """The questions of a method that a request answers, each with its answer."""
+    """Return the questions of a method that a request answers, each with its answer."""
     question = question_of(link, said)
     given = as_object(said.params.get("inputResponses")) if question is not None else {}
     pairs = [(as_object(question.asked.get(name)), as_object(answer)) for name, answer in given.items() if question]
@@ -267,7 +267,7 @@ def answered_tools_are_declared(link: Link, said: Said) -> Verdict:
 
 
 def _answer(name: str, method: str, misfit: features.Misfit) -> None:
-    """A rule of a session's result, here for an answer within a request."""
+    """Make a rule of a session's result one for an answer within a request."""
 
     def ask(link: Link, said: Said) -> Verdict:
         given = answers(link, said, method)

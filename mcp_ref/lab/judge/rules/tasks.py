@@ -48,7 +48,7 @@ def _declared(link: Link, said: Said, path: str) -> bool | None:
 
 
 def _type(said: Said) -> str:
-    """The capability of a request that can become a task."""
+    """Return the capability of a request that can become a task."""
     return f"tasks.requests.{said.method.replace('/', '.')}"
 
 
@@ -59,7 +59,7 @@ def _known(link: Link, said: Said) -> KnownTask | None:
 
 
 def states(said: Said) -> list[JsonObject]:
-    """The states of tasks that a result shows."""
+    """Return the states of tasks that a result shows."""
     if said.about in _CAN:
         return objects([said.result["task"]]) if "task" in said.result and _asked(said) else []
     if said.about == "tasks/list":

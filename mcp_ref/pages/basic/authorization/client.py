@@ -308,7 +308,7 @@ class Grant:
         return self._keepers.setdefault(url, TokenKeeper(self, url))
 
     def preferred(self) -> list[str]:
-        """Issuers to prefer if a server trusts several."""
+        """Return issuers to prefer if a server trusts several."""
         return [self.issuer] if self.issuer else []
 
     def client(self, found: Discovered) -> Registered | None:
@@ -633,7 +633,9 @@ class OAuth(Grant):
         return super().preferred() or ([bound] if bound else [])
 
     def _bound(self, given: Registered) -> str | None:
-        """The authorization server that knows a client which was registered beforehand; None: nobody has said yet."""
+        """Return the authorization server that knows a client which was registered beforehand; None: nobody has said
+        yet.
+        """
         kept = given.issuer or (self.store.get(f"issuer of {given.client_id}") or {}).get("issuer")
         return kept if isinstance(kept, str) else None
 

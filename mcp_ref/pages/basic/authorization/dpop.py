@@ -117,7 +117,8 @@ class ProofChecker:
         self._seen: Latest[bytes, None] = Latest(MAX_PROOFS)  # proofs by their hash
 
     def thumbprint(self, proof: str, method: str, url: str, token: str) -> str | None:
-        """The thumbprint of the key that signed a proof; None if it is not a proof for this request, or came before.
+        """Return the thumbprint of the key that signed a proof; None if it is not a proof for this request, or came
+        before.
 
         Args:
             url: of the endpoint, as clients know it. token: the access token that came with the proof.

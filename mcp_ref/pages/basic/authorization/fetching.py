@@ -137,7 +137,8 @@ def refuses(reply: Fetched, answer: JsonObject) -> bool:
 
 
 def _json(reply: Fetched) -> JsonObject:
-    """The JSON object of a reply, without members that are null. None may occur twice: that could be read two ways.
+    """Return the JSON object of a reply, without members that are null. None may occur twice: that could be read two
+    ways.
 
     Raises: ValueError, whose text says what it did not do.
     """
@@ -196,7 +197,7 @@ def checked(what: str, url: str, wire_type: Any, document: JsonObject) -> Any:
 
 
 def shown(url: str) -> str:
-    """A URL for a message: without user information and query, and without characters that a terminal acts on."""
+    """Return a URL for a message: without user information and query, and without characters that a terminal acts on."""
     try:
         parts = urlsplit(url[:500])
     except ValueError:

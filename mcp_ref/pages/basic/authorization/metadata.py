@@ -89,7 +89,7 @@ class Challenge:
         return scopes_in(self.parameters.get("scope"))
 
     def __str__(self) -> str:
-        """As it goes into the header."""
+        """Return the text that goes into the header."""
         scheme = {"bearer": "Bearer", "dpop": "DPoP"}.get(self.scheme, self.scheme)
         escaped = {name: re.sub(r'(["\\])', r"\\\1", value) for name, value in self.parameters.items()}
         quoted = ", ".join(f'{name}="{value}"' for name, value in escaped.items())
@@ -117,7 +117,7 @@ def read_challenges(header: str | None) -> list[Challenge]:
 
 
 def scopes_in(text: Any) -> tuple[str, ...] | None:
-    """The scopes in a `scope` parameter, each once and in order; None if the text is malformed (RFC 6749, 3.3)."""
+    """Return the scopes in a `scope` parameter, each once and in order; None if the text is malformed (RFC 6749, 3.3)."""
     if not isinstance(text, str) or len(text) > MAX_SCOPES:
         return None
     scopes = tuple(dict.fromkeys(text.split(" ")))
@@ -125,7 +125,9 @@ def scopes_in(text: Any) -> tuple[str, ...] | None:
 
 
 def resource_metadata_url(resource: str) -> str:
-    """The address of the protected resource metadata for a URL: the well-known path, then the URL's own (RFC 9728)."""
+    """Return the address of the protected resource metadata for a URL: the well-known path, then the URL's own (RFC
+    9728).
+    """
     parts = urlsplit(resource)
     path = PROTECTED_RESOURCE + parts.path.rstrip("/")
     return parts._replace(path=path, fragment="").geturl()

@@ -174,7 +174,8 @@ def refused(
     client: Registered | None = None,
     about: str = "",
 ) -> AuthorizationError:
-    """The error for a refusal of an authorization server: with its code and its words, unless they repeat a secret.
+    """Return the error for a refusal of an authorization server: with its code and its words, unless they repeat a
+    secret.
 
     Args:
         status: of HTTP; None: the browser came back with the refusal. about: what else there is to say.

@@ -163,7 +163,7 @@ class Protection:
         return {}
 
     def opened(self, base: str) -> None:
-        """Called when the server listens, with its origin such as "http://127.0.0.1:8000"."""
+        """Take the origin of a server that listens, such as "http://127.0.0.1:8000"."""
 
     def hosts(self, host: str) -> set[str]:
         """Return the host names that clients use for a server that listens at `host`: the one in `resource`.

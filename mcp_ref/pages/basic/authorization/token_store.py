@@ -54,7 +54,7 @@ class MemoryStore:
 
     @contextmanager
     def lock(self, name: str, sleep: Callable[[float], None]) -> Iterator[None]:
-        """Nothing to do: the threads of a process agree among themselves."""
+        """Do nothing: the threads of a process agree among themselves."""
         yield
 
 

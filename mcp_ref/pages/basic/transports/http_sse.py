@@ -257,7 +257,7 @@ class SseClientTransport(HttpTransport, Transport):
             raise
 
     def _listen(self, reply: HttpResponse, events: Iterator[Event]) -> None:
-        """The thread `mcp-sse-listen`: it ends when its call is cut, since it waits for nothing else."""
+        """Read the standing stream, in the thread `mcp-sse-listen`: it ends when its call is cut."""
         ended = "client"
         try:
             for _ in events:
@@ -277,8 +277,8 @@ class SseClientTransport(HttpTransport, Transport):
         self._tell(problem)
 
     def _checked_endpoint(self, named: str) -> str:
-        """The URI to send to. Raises: RemoteProtocolError: it is of another origin, which would get our messages,
-        or not a URL."""
+        """Return the URI to send to. Raises: RemoteProtocolError: it is of another origin, which would get our
+        messages, or not a URL."""
         target = within(self._url, named)
         if target is None:
             raise RemoteProtocolError(f"the server names another origin to send to, or no URL: {named!r}")

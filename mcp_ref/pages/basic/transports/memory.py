@@ -32,7 +32,7 @@ _MAX_KEPT = 1024  # messages that wait for a side to start
 
 
 def pair(tap: Tap | None = None, other_tap: Tap | None = None) -> tuple[Transport, Transport]:
-    """Two transports, connected: what one sends, the other receives.
+    """Return two transports, connected: what one sends, the other receives.
 
     Args:
         tap: is shown what the first sends and receives; `other_tap` what the second does.

@@ -23,11 +23,11 @@ class SessionTransport(Transport, Protocol):
     """A transport that must know how far the session is: over HTTP each request says its revision and its session."""
 
     def agreed(self, revision: Revision) -> None:
-        """The answer to `initialize` was acceptable; from now on the transport speaks that revision."""
+        """Speak that revision from now on: the answer to `initialize` was acceptable."""
         ...
 
     def opened(self, revision: Revision) -> None:
-        """`notifications/initialized` was sent. Blocks until the standing stream, if any, is open; bounded."""
+        """Open the standing stream, if any: `notifications/initialized` was sent. Blocks until it is open; bounded."""
         ...
 
 

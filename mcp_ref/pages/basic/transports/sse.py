@@ -55,7 +55,7 @@ class EventTooLong(ValueError):
 def encode_event(
     data: str | None, *, id: str | None = None, event: str | None = None, retry: int | None = None
 ) -> bytes:
-    """The text of one event.
+    """Return the text of one event.
 
     Args:
         data: what it carries; None or "" for an event that only sets an id or a time to wait. Line feeds are kept.
@@ -87,7 +87,7 @@ class EventParser:
         self._size = 0  # of its lines
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
-        """The events that the chunk completes. An event that the stream ends in the middle of is never given.
+        """Yield the events that the chunk completes. An event that the stream ends in the middle of is never given.
 
         An event without data is given too when it sets an id or a time to wait: those count for resuming.
 

@@ -198,7 +198,7 @@ class StdioClientTransport(StdioTransport):
         return True
 
     def stderr_tail(self) -> str:
-        """The last lines of the server's standard error, each after a line break."""
+        """Return the last lines of the server's standard error, each after a line break."""
         return "" if self._child is None else self._child.stderr_tail()
 
     def _why_ended(self, found: str | None) -> str:

@@ -61,7 +61,7 @@ class CacheHint(NamedTuple):
     scope: Literal["public", "private"] = "private"
 
     def fields(self) -> JsonObject:
-        """The members `ttlMs` and `cacheScope`. Raises: ValueError: not a number from 0 on, or an unknown scope."""
+        """Return the members `ttlMs` and `cacheScope`. Raises: ValueError: not a number from 0 on, or an unknown scope."""
         # MUST: ttlMs is 0 or more (server/utilities/caching#time-to-live-ttl-field)
         if not (math.isfinite(self.seconds) and self.seconds >= 0):
             raise ValueError(f"the seconds that a result is fresh must be a number from 0 on, not {self.seconds!r}")
@@ -77,7 +77,7 @@ NO_HINT: Final[JsonObject] = {"ttlMs": 0, "cacheScope": "private"}
 
 
 def checked_hints(result: Mapping[str, Any]) -> JsonObject:
-    """A result of a handler's own, without hints that no client may be given; the server's hints stand for them."""
+    """Return a result of a handler's own, without hints that no client may be given; the server's hints stand for them."""
     ttl = result.get("ttlMs")
     # MUST: ttlMs is 0 or more, also when a handler chose it (server/utilities/caching#time-to-live-ttl-field)
     valid = {"ttlMs": type(ttl) is int and ttl >= 0, "cacheScope": result.get("cacheScope") in ("public", "private")}
@@ -105,7 +105,7 @@ _canonical: Final = json.JSONEncoder(ensure_ascii=True, allow_nan=False, sort_ke
 
 
 def key_of(method: str, params: JsonObject | None) -> str | None:
-    """The text by which a kept result is found, made of the method and the parameters that affect the result.
+    """Return the text by which a kept result is found, made of the method and the parameters that affect the result.
 
     Args:
         params: those of the request. `_meta` does not count, nor does the order; absent and empty are the same;
@@ -126,7 +126,7 @@ def key_of(method: str, params: JsonObject | None) -> str | None:
 
 
 def seconds_fresh(result: JsonObject) -> float:
-    """For how many seconds after its arrival a result is fresh; 0: it is stale at once.
+    """Return for how many seconds after its arrival a result is fresh; 0: it is stale at once.
 
     Spec: server/utilities/caching#time-to-live-ttl-field, #cacheable-results
     """
@@ -189,7 +189,7 @@ class ResultCache:
         self._under_way: WeakSet[CacheableRequest] = WeakSet()
 
     def for_(self, server: str, owner: Callable[[], str | None] | None = None) -> CacheView:
-        """The part of the cache that one client of a server may see.
+        """Return the part of the cache that one client of a server may see.
 
         Args:
             server: what tells servers apart, such as the URL or the command.
@@ -257,7 +257,7 @@ class CacheView:
         self._cache, self._server, self._owner = cache, server, owner
 
     def get(self, method: str, params: JsonObject | None) -> JsonObject | None:
-        """The result kept for a request, as a new object; None if none is fresh."""
+        """Return the result kept for a request, as a new object; None if none is fresh."""
         # A client MUST NOT serve a result for another method or other parameters (server/utilities/caching#cache-key)
         key = key_of(method, params)
         text = None if key is None else self._cache._find(self._slots(key))
@@ -311,6 +311,6 @@ class CacheView:
         self._cache._invalidate(self._server, {method})
 
     def _slots(self, key: str) -> tuple[_Slot, _Slot]:
-        """The private place of a result, and the public one."""
+        """Return the private place of a result, and the public one."""
         owner = None if self._owner is None else self._owner()
         return (self._server, self, key, owner), (self._server, None, key, None)

@@ -91,12 +91,12 @@ class CompleteResult(Result):
 
 
 def prompt_ref(name: str) -> PromptReference:
-    """The reference to a prompt."""
+    """Return the reference to a prompt."""
     return {"type": "ref/prompt", "name": name}
 
 
 def resource_ref(uri: str) -> ResourceTemplateReference:
-    """The reference to a resource template (its text, with the braces) or to a resource (its URI)."""
+    """Return the reference to a resource template (its text, with the braces) or to a resource (its URI)."""
     return {"type": "ref/resource", "uri": uri}
 
 
@@ -176,7 +176,7 @@ def completion_values(
 
 
 def _key(reference: PromptReference | ResourceTemplateReference, argument: str) -> str:
-    """The key of a function in its registry; no name and no template contains a NUL."""
+    """Return the key of a function in its registry; no name and no template contains a NUL."""
     owner = reference["name"] if reference["type"] == "ref/prompt" else reference["uri"]
     return "\0".join((reference["type"], owner, argument))
 

@@ -123,7 +123,7 @@ class HttpOptions(TypedDict, total=False):
 
 
 def checked_url(url: str) -> str:
-    """The URL without its fragment; ValueError if it is not one of http or https."""
+    """Return the URL without its fragment; ValueError if it is not one of http or https."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"the URL of a server must begin with http:// or https:// and a host, not {url!r}")
@@ -131,7 +131,7 @@ def checked_url(url: str) -> str:
 
 
 def checked_options(options: HttpOptions) -> dict[str, Any]:
-    """A copy of the options for an `HttpClient`: with a copy of the headers, without `auth` and the tap.
+    """Return a copy of the options for an `HttpClient`: with a copy of the headers, without `auth` and the tap.
 
     Raises: TypeError: an unknown option. ValueError: a header cannot be sent, a proxy is of SOCKS, or a session
         is given together with what only it can say.
@@ -153,7 +153,7 @@ def checked_options(options: HttpOptions) -> dict[str, Any]:
 
 
 def checked_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
-    """A copy of a user's headers.
+    """Return a copy of a user's headers.
 
     Raises: ValueError: a name is not one, a value has a line break or cannot be sent as it is, or the transport sets
         this header itself.
@@ -184,7 +184,7 @@ class ClientSession(NamedTuple):
     id: str | None = None
 
     def headers(self) -> dict[str, str]:
-        """The headers that every request of the session has; empty before the agreement."""
+        """Return the headers that every request of the session has; empty before the agreement."""
         headers: dict[str, str] = {}
         if self.revision is not None:
             # MUST: once the server has assigned an Mcp-Session-Id, it goes with every later request
@@ -322,7 +322,7 @@ class HttpTransport:
                 self._receive(text)
 
     def _deliver_events(self, reply: HttpResponse, last_id: str = "") -> Iterator[Event]:
-        """Each event of a reply, as it comes, after its message, if it has one, was delivered.
+        """Yield each event of a reply, as it comes, after its message, if it has one, was delivered.
 
         Raises: RemoteProtocolError (an event is too long), and as `HttpResponse.read` does.
         """
@@ -427,7 +427,7 @@ class HttpClientTransport(HttpTransport):
         settled.wait(_OPENING_TIMEOUT)
 
     def _listen(self, call: HttpCall, settled: threading.Event) -> None:
-        """The thread `mcp-sse-listen`: it ends when its call is cut, since it waits for nothing else."""
+        """Read the standing stream, in the thread `mcp-sse-listen`: it ends when its call is cut."""
         try:
             # MAY: a client listens with GET (basic/transports#listening-for-messages-from-the-server)
             self._stream(call, self._session, None, settled, lambda _: False)
@@ -760,7 +760,7 @@ def _not_a_message(reply: HttpResponse, body: bytes) -> RemoteProtocolError:
 
 
 def _error_in(body: bytes, request_id: Any, reply: HttpResponse, stateless: bool) -> JsonObject | None:
-    """The JSON-RPC error in the body of a refusal, as the answer to the request; None if it does not answer it."""
+    """Return the JSON-RPC error in the body of a refusal, as the answer to the request; None if it does not answer it."""
     asks_to_authorize = reply.status == 401 or (reply.status == 403 and "WWW-Authenticate" in reply.headers)
     try:
         error = messages.decode(body)

@@ -28,7 +28,7 @@ class PageReply:
 
 
 def for_page(request: HttpRequest, reply: HttpReply, origins: Collection[str] | None, methods: str) -> HttpReply:
-    """The reply as a page may read it, if it is of an origin that is let in.
+    """Return the reply as a page may read it, if it is of an origin that is let in.
 
     Args:
         origins: see `check_host_and_origin`; any other origin gets no header of this kind.

@@ -47,7 +47,7 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:/?#@,\[\]]+)(?::[0-9]*)?")
 
 
 def check_host_and_origin(request: HttpRequest, hosts: Collection[str] | None, origins: Collection[str] | None) -> None:
-    """403 unless the request was sent to a host of ours, and not by a page of another origin.
+    """Refuse with 403 unless the request was sent to a host of ours, and not by a page of another origin.
 
     A page on the web can make a name of its own point at this machine (DNS rebinding): its requests have that `Host`.
 
@@ -78,7 +78,7 @@ def _netloc(origin: str) -> str:
 
 
 def _not_allowed(field: str, value: str, option: str) -> HttpRefusal:
-    """The refusal, which is also logged: whoever runs the server may have left one of its own names out.
+    """Return the refusal, which is also logged: whoever runs the server may have left one of its own names out.
 
     It repeats nothing of the request but what has the form of a host.
     """
@@ -89,13 +89,13 @@ def _not_allowed(field: str, value: str, option: str) -> HttpRefusal:
 
 
 def _host_name(host: str) -> str:
-    """The name or address in `host` or `host:port`; "" if it is neither, such as one with a user before an @."""
+    """Return the name or address in `host` or `host:port`; "" if it is neither, such as one with a user before an @."""
     matched = _HOST.fullmatch(host.strip().lower())
     return "" if matched is None else matched[1]
 
 
 def check_content_type(request: HttpRequest) -> None:
-    """415 unless the body says that it is JSON."""
+    """Refuse with 415 unless the body says that it is JSON."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise HttpRefusal(415, "Content-Type must be application/json")
@@ -105,7 +105,7 @@ _NO_WEIGHT = re.compile(r"(?:^|;)[ \t]*q=0(?:\.0*)?[ \t]*(?:;|$)", re.IGNORECASE
 
 
 def check_accept(request: HttpRequest, *needed: str) -> None:
-    """406 unless the client accepts every media type that the page wants it to list."""
+    """Refuse with 406 unless the client accepts every media type that the page wants it to list."""
     parts = (part.partition(";") for part in request.headers.get("accept", "").split(","))
     # What has no weight is not accepted, and the narrowest range decides (RFC 9110 12.4.2, 12.5.1).
     accepts = {kind.strip().lower(): not _NO_WEIGHT.search(more) for kind, _, more in parts}
@@ -121,7 +121,7 @@ def check_accept(request: HttpRequest, *needed: str) -> None:
 
 
 def http_status(error_code: int, *, in_envelope: bool = False) -> int:
-    """The HTTP status of a reply that is a JSON-RPC error.
+    """Return the HTTP status of a reply that is a JSON-RPC error.
 
     Args:
         in_envelope: it speaks of a key of `_meta` that every request must have.
@@ -162,7 +162,7 @@ Path = tuple[str, ...]
 
 
 def encode_value(value: str | int | float) -> str:
-    """The header value of a string, an integer or a boolean: as it is, or in base64 if that would not be safe.
+    """Return the header value of a string, an integer or a boolean: as it is, or in base64 if that would not be safe.
 
     Raises: ValueError: an integer beyond 2**53 - 1, or a string that is not Unicode text (half a surrogate pair).
     Spec: basic/transports/streamable-http#value-encoding
@@ -209,7 +209,7 @@ def decode_value(text: str) -> str:
 
 
 def parameters(input_schema: JsonObject) -> dict[str, Path]:
-    """The arguments of a tool that are mirrored: the name part of the header, and the path of the property.
+    """Return the arguments of a tool that are mirrored: the name part of the header, and the path of the property.
 
     >>> parameters({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}})
     {'Region': ('region',)}
@@ -250,7 +250,7 @@ _DATA = ("const", "default", "enum", "example", "examples")
 
 
 def _schemas(root: Any) -> Iterator[tuple[Path | None, JsonObject]]:
-    """Every schema within a schema, with the chain of `properties` that leads there; None if none does.
+    """Yield every schema within a schema, with the chain of `properties` that leads there; None if none does.
 
     What is data, such as a `default`, is not looked into; all else may hold a schema. A list instead of calls: a
     stranger chose the depth.
@@ -272,7 +272,7 @@ def _schemas(root: Any) -> Iterator[tuple[Path | None, JsonObject]]:
 
 @once
 def mirrored_by(input_schema: JsonObject) -> dict[str, Path]:
-    """The `parameters` of a schema; none of one that breaks the rules, for no client should call that tool."""
+    """Return the `parameters` of a schema; none of one that breaks the rules, for no client should call that tool."""
     try:
         return parameters(input_schema)
     except ValueError:
@@ -280,7 +280,7 @@ def mirrored_by(input_schema: JsonObject) -> dict[str, Path]:
 
 
 def _mirrored(input_schema: JsonObject, arguments: Any) -> Iterator[tuple[str, Any]]:
-    """Each header that a call of a tool may have, with the argument that it repeats."""
+    """Yield each header that a call of a tool may have, with the argument that it repeats."""
     for part, path in mirrored_by(input_schema).items():
         value = arguments
         for name in path:
@@ -302,7 +302,7 @@ def mirror(
     input_schema: JsonObject | None = None,
     extensions: Collection[Extension] = (),
 ) -> dict[str, str]:
-    """The headers of the POST of a request or notification.
+    """Return the headers of the POST of a request or notification.
 
     Args:
         input_schema: that of the tool which is called, as the server listed it; None if it is not known, or no tool is
@@ -346,7 +346,7 @@ class RequestHeaders:
         self._schemas: dict[str, JsonObject] = {}  # by the name of the tool; replaced, never changed in place
 
     def mirror(self, message: JsonObject) -> Mapping[str, str]:
-        """The headers that repeat what a message says."""
+        """Return the headers that repeat what a message says."""
         name = (message.get("params") or {}).get("name") if message["method"] == "tools/call" else None
         # MUST: a client that supports `x-mcp-header` repeats the arguments so marked in headers
         # (basic/transports/streamable-http#custom-headers-from-tool-parameters)
@@ -354,7 +354,7 @@ class RequestHeaders:
         return mirror(message, self._connection.terms.revision.name, schema, self._extensions)
 
     def usable(self, result: JsonObject) -> JsonObject:
-        """The result of `tools/list`, with the tools whose calls can be sent."""
+        """Return the result of `tools/list`, with the tools whose calls can be sent."""
         tools = []
         for tool in result["tools"]:
             try:
@@ -390,7 +390,7 @@ class MirroredHeaders:
         self._headers, self._repeated, self._extensions = headers, repeated, extensions
 
     def check(self, method: str, params: JsonObject, version: str) -> None:
-        """The headers that every request has. Raises HeaderMismatch."""
+        """Check the headers that every request has. Raises HeaderMismatch."""
         # MUST: reject a request whose header differs from its body, or is missing, with `400` and -32020
         # (basic/transports/streamable-http#server-validation)
         self._compare("MCP-Protocol-Version", version)
@@ -404,12 +404,12 @@ class MirroredHeaders:
             self._compare("Mcp-Name", name if isinstance(name, str) else None, encoded=True)
 
     def check_arguments(self, input_schema: JsonObject, arguments: JsonObject) -> None:
-        """Those that a tool's `inputSchema` asks for. Raises HeaderMismatch."""
+        """Check those that a tool's `inputSchema` asks for. Raises HeaderMismatch."""
         for header, value in _mirrored(input_schema, arguments):
             self._compare(header, _text_of(value) if isinstance(value, bool) else value, encoded=True)
 
     def _compare(self, header: str, value: Any, *, encoded: bool = False) -> None:
-        """A text must be in the header, a number too; anything else cannot be, and must have no header."""
+        """Check one header: a text must be in it, a number too; anything else cannot be, and must have none."""
         # MUST: the names of headers are compared without regard to case
         # (basic/transports/streamable-http#case-sensitivity)
         name = header.lower()

@@ -270,8 +270,8 @@ def check_scopes(authorize: Authorize, identity: Any, message: Any) -> None:
 
 @contextmanager
 def answering(tap: Tap | None, request: HttpRequest, reply: HttpReply) -> Iterator[tuple[HttpRequest, HttpReply]]:
-    """A request and its reply, as a trace sees them. What is raised to refuse it becomes the answer: a status, and a
-    JSON-RPC error in the body, in which nothing of the request is repeated but its id, where it is known."""
+    """Give a request and its reply, as a trace sees them. What is raised to refuse it becomes the answer: a status, and
+    a JSON-RPC error in the body, in which nothing of the request is repeated but its id, where it is known."""
     with nullcontext((request, reply)) if tap is None else tap.answering(request, reply) as (request, reply):
         try:
             yield request, reply

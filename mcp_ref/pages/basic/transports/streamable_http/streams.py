@@ -620,7 +620,7 @@ class HttpSession(Transport, Reply):
     # -- streams
 
     def new_stream(self, *, standing: bool = False) -> EventStream:
-        """Another stream of this session; a standing one carries what belongs to no request."""
+        """Return another stream of this session; a standing one carries what belongs to no request."""
         with self._lock:
             stream = EventStream(f"s{next(self._numbers)}", self.store, within=f"{self.id}/")
             self._streams[stream.name] = stream
@@ -636,7 +636,7 @@ class HttpSession(Transport, Reply):
         return stream
 
     def forget(self, stream: EventStream) -> None:
-        """Nobody will resume a stream any more."""
+        """Forget a stream that nobody will resume any more."""
         with self._lock:
             self._streams.pop(stream.name, None)
             self._standing = [each for each in self._standing if each is not stream]
