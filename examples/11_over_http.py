@@ -54,7 +54,7 @@ def told(event: TraceEvent) -> str:
 
 
 def conversation(url: str) -> list[TraceEvent]:
-    """What a client sends and gets for a call with a wait in it, and for a change that it has subscribed to."""
+    """Return what a client sends and gets for a call with a wait in it, and for a change that it has subscribed to."""
     events: list[TraceEvent] = []
     changed: queue.Queue[str] = queue.Queue()
     with Client(

@@ -34,7 +34,7 @@ def build() -> Server:
 
 
 def steps(events: list[TraceEvent], after: int) -> str:
-    """What HTTP did for calls, from an event on, and what it carried."""
+    """Return what HTTP did for calls, from an event on, and what it carried."""
     return "\n".join(filter(None, (step(event) for event in events if event.seq > after)))
 
 

@@ -45,7 +45,7 @@ login = AuthorizationServer(users={"ada": "lovelace"}, scopes=["diary:read", "di
 
 
 def browse(url: str) -> str:
-    """What a user does, who signs in and allows it; returns where the browser is sent back to."""
+    """Return what a user does, who signs in and allows it; returns where the browser is sent back to."""
     with requests.Session() as browser:
         page = browser.get(url, timeout=10)
         print("the page says:", re.sub(r"\s*<[^>]*>\s*", " ", page.text).split("Authorization ")[1].strip()[:71])

@@ -41,7 +41,7 @@ methods: set[str] = set()
 
 
 def note(event: TraceEvent) -> None:
-    """What is sent, for the last line of each part."""
+    """Name what is sent, for the last line of each part."""
     if event.direction == "send" and isinstance(event.message, dict):
         methods.add(event.message.get("method", ""))
 

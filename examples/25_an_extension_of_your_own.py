@@ -19,13 +19,13 @@ from mcp_ref import Client, Context, ErrorResponse, Extension, LocalProtocolErro
 
 
 class EchoParams(TypedDict):
-    """What is to be said again."""
+    """The text to be said again."""
 
     text: str
 
 
 class EchoResult(TypedDict):
-    """What was said, and how often before."""
+    """The text that was said, and how often before."""
 
     text: str
     count: int

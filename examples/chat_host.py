@@ -35,7 +35,7 @@ class Choice(NamedTuple):
 
 
 class OpenAIModel:
-    """What `Host(model=...)` is given: `POST {url}/chat/completions`."""
+    """The model for `Host(model=...)`: `POST {url}/chat/completions`."""
 
     def __init__(self, url: str, choices: list[Choice], key: str | None = None, timeout: float = 120) -> None:
         self.url, self.choices, self.key, self.timeout = url.rstrip("/"), choices, key, timeout

@@ -1,4 +1,6 @@
-"""What holds for every test: no thread of ours outlives it. And, at the end, how many requirements have a row."""
+"""Shared by tests: what holds for every test: no thread of ours outlives it. And, at the end, how many requirements
+have a row.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def threads_are_gone() -> Iterator[None]:
-    """What the fixture does, for a folder that needs it in another scope."""
+    """Yield what the fixture does, for a folder that needs it in another scope."""
     before = _ours()
     yield
     stray = _ours() - before

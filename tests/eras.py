@@ -32,7 +32,7 @@ class Alone(Wire):
 
 
 def envelope(capabilities: Any = None, version: str = MODERN) -> dict[str, Any]:
-    """What a request says of itself."""
+    """Return what a request says of itself."""
     return {PROTOCOL_VERSION: version, CLIENT_INFO: by_hand.CLIENT_INFO, CLIENT_CAPABILITIES: capabilities or {}}
 
 
@@ -81,7 +81,7 @@ def open_client(revision: str, capabilities: Any = None, **options: Any) -> Iter
 
 
 def discovered(capabilities: Any = None, *versions: str) -> dict[str, Any]:
-    """What a server answers to `server/discover`."""
+    """Return what a server answers to `server/discover`."""
     return {
         "supportedVersions": list(versions or (MODERN,)),
         "capabilities": capabilities or {},

@@ -1,4 +1,6 @@
-"""What the documents name is there: files, and members of classes; and the modules that docstrings point to."""
+"""Tests of what the documents name is there: files, and members of classes; and the modules that docstrings point
+to.
+"""
 
 from __future__ import annotations
 

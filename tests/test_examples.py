@@ -23,7 +23,7 @@ MARK = "\n# Output:\n#\n"
 
 
 def run(path: Path) -> str:
-    """What the program prints; it must say nothing on stderr, not even a warning."""
+    """Return what the program prints; it must say nothing on stderr, not even a warning."""
     command = [sys.executable, "-W", "error", str(path)]
     env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'unhurried'}"}
     env["PYTEST_ADDOPTS"] = "-p no:randomly"  # Where a lesson runs pytest, in the order that it shows.

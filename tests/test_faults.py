@@ -361,7 +361,7 @@ OPENINGS = {
 
 
 class Ended:
-    """What came of a call to a child, and of closing."""
+    """The outcome of a call to a child, and of closing."""
 
     def __init__(self, revision: str, code: str, call: Callable[[Client], Any]) -> None:
         before = ours()

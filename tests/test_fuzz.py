@@ -194,7 +194,7 @@ def answers_until_the_last_word(wire: Wire) -> list[Any]:
 
 
 def collected(wire: Wire, expected: int) -> list[Any]:
-    """What answers came: as many as expected, however late, and not one more."""
+    """Return what answers came: as many as expected, however late, and not one more."""
     found = answers_until_the_last_word(wire)
     while len(found) < expected:
         found.append(wire.receive())

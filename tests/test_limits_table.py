@@ -17,7 +17,7 @@ ROWS = [row for rows in MET.values() for row in rows]
 
 
 def those_of_the_code() -> set[str]:
-    """What looks like a limit: constants by their names, and options that are numbers and have a default."""
+    """Return what looks like a limit: constants by their names, and options that are numbers and have a default."""
     found = set()
     for path in (ROOT / "mcp_ref").rglob("*.py"):
         module = ".".join(path.relative_to(ROOT / "mcp_ref").with_suffix("").parts)

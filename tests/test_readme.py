@@ -186,7 +186,7 @@ def played(block: str, folder: Path) -> str:
 
 
 def output(command: str, folder: Path) -> str:
-    """What a command prints; it must succeed, or be a tool that fails, and say nothing on stderr."""
+    """Return what a command prints; it must succeed, or be a tool that fails, and say nothing on stderr."""
     first, _, then = command.partition(" | ")
     names = {"mcp-ref": [sys.executable, "-m", "mcp_ref"], "python": [sys.executable]}
     words = [each for word in shlex.split(first) for each in names.get(word, [word])]

@@ -403,7 +403,7 @@ def test_each_published_page_of_a_note_is_linked_and_exists() -> None:
 
 @cache
 def names_in(path: str) -> frozenset[str]:
-    """What a Python file defines, as qualified names."""
+    """Yield what a Python file defines, as qualified names."""
 
     def walk(body: list[ast.stmt], prefix: str) -> Iterator[str]:
         for node in body:
@@ -484,7 +484,9 @@ def commented(code: tuple[str, ...], functions: list[str]) -> bool:
 
 
 def disagreement(row: Row) -> str:
-    """What is wrong between the code of a row, the comments under its headings, and its `why`; empty if nothing is."""
+    """Return what is wrong between the code of a row, the comments under its headings, and its `why`; empty if nothing
+    is.
+    """
     places = {each.partition("/")[2].rpartition(".")[0] for each in row.ids}
     candidates = [function for place in sorted(places) for function in comments_by_heading().get(place, [])]
     if not row.code or not candidates or commented(row.code, candidates):
@@ -500,7 +502,7 @@ def disagreement(row: Row) -> str:
 
 
 def kind_of(reference: str) -> str:
-    """What `file:name` is: a type begins with a capital letter, a table is written in capitals."""
+    """Return what `file:name` is: a type begins with a capital letter, a table is written in capitals."""
     name = reference.rpartition(":")[2].rpartition(".")[2].lstrip("_")
     return "table" if name.isupper() else "type" if name[:1].isupper() else "function"
 

@@ -64,7 +64,7 @@ class Step(NamedTuple):
 
 
 class Way(NamedTuple):
-    """What one thread did between two points: the functions in order of their first call, and the stack at the end."""
+    """The steps of one thread between two points: functions in order of their first call, and the stack at the end."""
 
     steps: list[Step]
     stack: list[Step]
@@ -449,7 +449,7 @@ def walk(revision: str) -> Walks:
 
 
 def written(text: str, mark: str) -> str:
-    """What a page has between two marks."""
+    """Return what a page has between two marks."""
     return text.partition(f"<!-- {mark}: begin -->\n\n")[2].partition(f"\n\n<!-- {mark}: end -->\n")[0]
 
 

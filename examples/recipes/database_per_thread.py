@@ -17,7 +17,7 @@ server = Server("trips")
 
 
 class Database(threading.local):
-    """What a thread sees of it: made again in each thread that looks, with the same arguments."""
+    """The view of one thread: made again in each thread that looks, with the same arguments."""
 
     def __init__(self, path: Path, opened: list[sqlite3.Connection]) -> None:
         # The last word belongs to the end of the lifespan, in another thread.

@@ -19,7 +19,7 @@ asked: list[str] = []
 
 
 def ask(question: Question) -> Answer:
-    """What a user reads; this one says yes, once."""
+    """Return what a user reads; this one says yes, once."""
     asked.append(f"{question.kind} {question.subject}, {', '.join(question.warnings)}")
     return Answer(allow=True)
 

@@ -116,7 +116,9 @@ def read_entries(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str
 
 
 def entry_of(source: str | os.PathLike[str], server: str) -> Entry:
-    """Return one server of a file, by its name. Raises: OSError, ValueError: the file lacks it, or its entry is wrong."""
+    """Return one server of a file, by its name. Raises: OSError, ValueError: the file lacks it, or its entry is
+    wrong.
+    """
     entries = read_entries(source)
     if server not in entries:
         raise ValueError(f"{os.fspath(source)} has no server {server!r}; there are {', '.join(entries) or 'none'}")

@@ -136,7 +136,9 @@ def owner_of(target: Any) -> Callable[[], str | None] | None:
 
 
 def known_url(url: Any, session: requests.Session | None) -> Url:
-    """Return a URL as a `Url`, checked, with the session to send by. Raises: ValueError, TypeError: it cannot be one."""
+    """Return a URL as a `Url`, checked, with the session to send by. Raises: ValueError, TypeError: it cannot be
+    one.
+    """
     if not isinstance(url, str | Url):
         raise ValueError("a requests.Session can only be used with a URL")
     known = Url(url) if isinstance(url, str) else url

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("mcp_ref.tasks")
 
 _HOSTED: Final = ("sampling/createMessage", "elicitation/create")
-"""What a client can make a task, if it has the capability of that name."""
+"""The questions that a client can make tasks of, if it has the capability of that name."""
 
 MAX_HOSTED: Final = 32
 """Questions of a server that may be tasks of this client at once; one more is refused."""

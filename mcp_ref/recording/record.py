@@ -281,7 +281,9 @@ class Tap:
         self._recorder._note(self, direction, message, http)
 
     def exchange(self) -> int:
-        """Return the number of one more HTTP request and its reply, for the `http` of their notes; unique in the trace."""
+        """Return the number of one more HTTP request and its reply, for the `http` of their notes; unique in the
+        trace.
+        """
         return next(self._recorder._exchanges)
 
     def answering(

@@ -71,7 +71,7 @@ _LIMITED: Final = (
 DEFAULT_RATE: Final = Rate(per_second=5_000, burst=50_000)
 """Per client and method: a burst as fast as a server can answer passes; what goes on like that is a flood."""
 DEFAULT_RATES: Final[Mapping[str, Rate]] = MappingProxyType(dict.fromkeys(_LIMITED, DEFAULT_RATE))
-"""What has a rate without any setting. Give `rates=` to set your own."""
+"""The default rates. Give `rates=` to set your own."""
 
 ANSWERS: Final[dict[str, Handler]] = {
     "server/discover": server_discover,

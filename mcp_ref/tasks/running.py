@@ -39,7 +39,7 @@ from mcp_ref.kit.typed.shapes import JsonObject
 from mcp_ref.tasks.store import MemoryTasks, TaskStore, expired
 
 log = logging.getLogger("mcp_ref.tasks")
-"""What happens to tasks, and who asked, for an audit: ids, owners and names, and no contents."""
+"""The log of what happens to tasks, and who asked, for an audit: ids, owners and names, and no contents."""
 
 KEEPER_INTERVAL: Final = 0.1
 """Seconds between two looks of the keeper at a store that several processes share."""

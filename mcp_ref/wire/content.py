@@ -111,7 +111,7 @@ ContentBlock = (
     | EmbeddedResource
     | Annotated[ResourceLink, Since("2025-06-18")]
 )
-"""What a tool's result and a prompt's message are made of."""
+"""The parts of a tool's result and of a prompt's message."""
 
 AnySchema = TypedDict("AnySchema", {"$schema": NotRequired[Annotated[str, Since("2025-11-25")]]})
 
@@ -142,7 +142,9 @@ def image(data: bytes, mime_type: str) -> ImageContent:
 
 
 def audio(data: bytes, mime_type: str) -> AudioContent:
-    """Return a sound block from its bytes, which are encoded as base64 here; a text stands in for it before 2025-03-26."""
+    """Return a sound block from its bytes, which are encoded as base64 here; a text stands in for it before
+    2025-03-26.
+    """
     return {"type": "audio", "data": base64.b64encode(data).decode("ascii"), "mimeType": mime_type}
 
 

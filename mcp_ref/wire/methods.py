@@ -1,4 +1,4 @@
-"""What a row of a page's `METHODS` says, and what every call accepts.
+"""The rows of a page's `METHODS`, and the options that every call accepts.
 
 Spec:      schema ClientRequest, ServerRequest, ClientNotification, ServerNotification
 Not here:  the rows; sending, dispatch and the checks that read them (server/server, client/client)

@@ -1,4 +1,4 @@
-"""What a transport is: it carries messages and knows nothing of methods.
+"""The contract of a transport: it carries messages and knows nothing of methods.
 
 Spec:      basic/transports
 Upholds:   spec_notes/basic/transports.md, the rows on custom transports; spec_notes/basic/transports/index.md

@@ -23,7 +23,7 @@ WINDOW = 64
 
 
 class Run(NamedTuple):
-    """What some calls took: calls (or notifications) a second, and microseconds of the server's CPU for each."""
+    """The cost of some calls: calls (or notifications) a second, and microseconds of the server's CPU for each."""
 
     per_second: float
     cpu: float

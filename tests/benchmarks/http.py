@@ -202,7 +202,7 @@ def measure(calls: int, rounds: int, era: str = "session") -> dict[str, dict[int
 
 
 def rows(measured: dict[str, dict[int, Run]], era: str = "session") -> list[Row]:
-    """What is compared, and whether the marks are met."""
+    """Return what is compared, and whether the marks are met."""
     lines = []
     least, most = MARKS[era]
     for width in CONNECTIONS:
@@ -220,7 +220,7 @@ def rows(measured: dict[str, dict[int, Run]], era: str = "session") -> list[Row]
 
 
 def memory_row(count: int) -> Row:
-    """What a session costs that is open, with its connection."""
+    """Return what a session costs that is open, with its connection."""
     kilobytes = {}
     for name in ("our", "sdk"):
         with Driven(name) as server:

@@ -36,7 +36,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 class Turn(NamedTuple):
-    """What one turn came to: calls a second, and microseconds of CPU per call."""
+    """The result of one turn: calls a second, and microseconds of CPU per call."""
 
     rate: float
     server: float
@@ -51,7 +51,7 @@ def nothing(environ: dict[str, Any], start_response: Any) -> list[bytes]:
 
 
 def script() -> str:
-    """What wrk sends: one call of a tool, again and again."""
+    """Return what wrk sends: one call of a tool, again and again."""
     meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "wrk", "version": "1"},
             "io.modelcontextprotocol/clientCapabilities": {}}  # fmt: skip

@@ -58,7 +58,7 @@ def _best(runs: tuple[Run, ...]) -> Run:
 
 
 def call_rows(measured: dict[str, Measured], era: str = "session") -> list[Row]:
-    """What the calls and the notifications cost."""
+    """Return what the calls and the notifications cost."""
     bare, ours, sdk = (measured[name] for name in NAMES)
     of = f", {era} era"
     return [
@@ -95,7 +95,7 @@ def client_row(calls: int, rounds: int, mark: float, url: str | None = None) -> 
 
 
 def start_rows(rounds: int) -> list[Row]:
-    """What a start takes."""
+    """Return what a start takes."""
     imports, cold = starts.imports(rounds), starts.cold_starts(rounds, NAMES)
     added = {"wall": imports["our"].wall - imports["bare"].wall, "cpu": imports["our"].cpu - imports["bare"].cpu}
     ratio = cold["our"].wall / cold["bare"].wall

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def figures(calls: int) -> dict[str, float]:
-    """What is compared, of the tree that this process runs in; less is better."""
+    """Return what is compared, of the tree that this process runs in; less is better."""
     from tests.benchmarks import http, starts, stdio
 
     found: dict[str, float] = {}

@@ -68,7 +68,7 @@ def test_every_request_says_its_version_who_asks_and_what_the_client_can_do() ->
 
 
 def answered(result: Any, method: str = "tools/call", params: Any = None) -> Any:
-    """What a request comes to whose result this is."""
+    """Return what a request comes to whose result this is."""
     with open_client(MODERN, {**TOOLS, "prompts": {}}, result_types=["com.example/later"]) as (client, wire):
         call = Background(client.request, method, params or {"name": "t"})
         wire.answer(wire.receive()["id"], result)

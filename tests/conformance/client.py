@@ -136,7 +136,7 @@ def visit(url: str) -> str:
 
 
 def authorization(scenario: str) -> Any:
-    """What the client of a scenario authorizes its requests with."""
+    """Return what the client of a scenario authorizes its requests with."""
     given = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     if scenario.startswith("auth/client-credentials"):
         key = given.get("private_key_pem")

@@ -56,7 +56,7 @@ def run(*arguments: str, env: dict[str, str] | None = None) -> str:
 
 
 def of_the_server(url: str, revision: str) -> tuple[list[Found], dict[str, int]]:
-    """What is found while the suite plays the client; and the number of events of each scenario."""
+    """Return what is found while the suite plays the client; and the number of events of each scenario."""
     events: list[TraceEvent] = []
     with tempfile.TemporaryDirectory() as out, Recorder(events.append, exact=True) as recorder:
         with HttpProxy(url, [recorder], lambda text: None) as proxy:
@@ -88,7 +88,7 @@ def _scenario(folder: str) -> str:
 
 
 def of_the_client(revision: str) -> tuple[list[Found], dict[str, int]]:
-    """What is found while the suite plays the server; and the number of events of each scenario."""
+    """Return what is found while the suite plays the server; and the number of events of each scenario."""
     found: list[Found] = []
     counts: dict[str, int] = {}
     with (

@@ -35,7 +35,7 @@ def offering(bus: Any, name: str = "s") -> Server:
 
 @contextmanager
 def told(server: Server) -> Iterator[list[tuple[str, str | None]]]:
-    """What two clients of a server are told, one of each era."""
+    """Give what two clients of a server are told, one of each era."""
     heard: list[tuple[str, str | None]] = []
 
     def hear(method: str, params: JsonObject) -> None:

@@ -35,7 +35,7 @@ def build() -> Server:
 
 
 def in_a_child(job: Callable[[], object]) -> str:
-    """What a job says, or raises, in a forked process; it has a few seconds."""
+    """Return what a job says, or raises, in a forked process; it has a few seconds."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

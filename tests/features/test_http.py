@@ -1,4 +1,5 @@
-"""What HTTP alone has, from end to end: sessions that are lost, streams that break, many clients, nothing left.
+"""Tests of what HTTP alone has, from end to end: sessions that are lost, streams that break, many clients, nothing
+left.
 
 The stateless era has neither sessions nor streams that are resumed: test_losses.py has what it has instead.
 """

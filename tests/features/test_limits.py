@@ -1,4 +1,6 @@
-"""What is bounded: each limit of spec_notes/limits.md at the limit and one beyond it, with memory where it matters."""
+"""Tests of what is bounded: each limit of spec_notes/limits.md at the limit and one beyond it, with memory where it
+matters.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": OPENI
 
 @contextmanager
 def using_at_most(size: int) -> Iterator[None]:
-    """Whatever the block does, it never holds more memory than that beyond what there was."""
+    """Give whatever the block does, it never holds more memory than that beyond what there was."""
     tracemalloc.start()
     try:
         tracemalloc.reset_peak()

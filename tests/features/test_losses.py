@@ -1,4 +1,5 @@
-"""What is lost with a connection in the stateless era, and what is sent again: a server over stdio that dies in
+"""Tests of what is lost with a connection in the stateless era, and what is sent again: a server over stdio that dies
+in
 mid-call, a reply over HTTP that breaks off, a client that hangs up; headers that the server does not take."""
 
 from __future__ import annotations

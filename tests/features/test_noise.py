@@ -79,5 +79,5 @@ def test_over_http_nothing_is_posted_back(modern: bool, caplog: pytest.LogCaptur
 
 
 def asked(server: ScriptedServer) -> list[Any]:
-    """What the server was asked so far."""
+    """Return what the server was asked so far."""
     return [server.asked.get() for _ in range(server.asked.qsize())]

@@ -48,7 +48,7 @@ class User:
 
 
 def the_name(connect: Connect) -> list[str]:
-    """What is asked for a name, in that revision."""
+    """Return what is asked for a name, in that revision."""
     return ["Your name?"] if str(connect.revision) in ELICITS else []
 
 

@@ -1,4 +1,4 @@
-"""What whoever runs a server does with it: drain it, ask whether it is well, read its log."""
+"""Tests of what whoever runs a server does with it: drain it, ask whether it is well, read its log."""
 
 from __future__ import annotations
 

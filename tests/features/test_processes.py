@@ -46,7 +46,7 @@ def process_of(keys: StateKeys | None) -> Server:
 
 
 def next_round(client: Client) -> Any:
-    """What the second round of a call brings with it."""
+    """Return what the second round of a call brings with it."""
     asked = client.call_tool("book", {"city": "Oslo"}, by_hand=True)
     return {"input_responses": client.answers_to(asked), "request_state": asked["requestState"]}
 
@@ -97,7 +97,7 @@ def test_a_missing_key_is_named_where_several_processes_serve(
 
 
 def posted(application: WsgiApplication, params: dict[str, Any]) -> Any:
-    """What a process of several answers to a call."""
+    """Return what a process of several answers to a call."""
     import io
 
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()

@@ -1,4 +1,4 @@
-"""What a server tells of itself while it runs; how it starts, ends, and what it keeps meanwhile."""
+"""Tests of what a server tells of itself while it runs; how it starts, ends, and what it keeps meanwhile."""
 
 from __future__ import annotations
 

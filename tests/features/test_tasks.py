@@ -55,7 +55,7 @@ LIMIT = 20.0
 
 @contextmanager
 def served(transport: str, server: Server, *arguments: str) -> Iterator[Any]:
-    """What a client is given as its target."""
+    """Give what a client is given as its target."""
     with closing(server):
         if transport == "memory":
             yield server

@@ -1,4 +1,6 @@
-"""What a server has and did not declare: what it tells is told on; what it has can be asked for, if one says so."""
+"""Tests of what a server has and did not declare: what it tells is told on; what it has can be asked for, if one says
+so.
+"""
 
 from __future__ import annotations
 

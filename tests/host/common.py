@@ -1,4 +1,4 @@
-"""What the tests of the host share."""
+"""Shared by tests: what the tests of the host share."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class User:
 
 
 class Heard:
-    """What a host tells; `wait` for it."""
+    """The events that a host tells; `wait` for it."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

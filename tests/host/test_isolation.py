@@ -87,7 +87,7 @@ class Echo:
 
 
 class Told:
-    """What was sent to each server; the traces of a host."""
+    """The messages sent to each server; the traces of a host."""
 
     def __init__(self) -> None:
         self.messages: dict[str, list[Any]] = {name: [] for name in NAMES}
@@ -100,7 +100,7 @@ class Told:
         return note
 
     def answers(self, name: str) -> list[Any]:
-        """What the server's questions were answered with, in either era."""
+        """Return what the server's questions were answered with, in either era."""
         found = [message["result"] for message in self.messages[name] if "result" in message]
         for message in self.messages[name]:
             found += (message.get("params") or {}).get("inputResponses", {}).values()

@@ -1,4 +1,4 @@
-"""What a host costs: time to start many servers, and time beside a call."""
+"""Tests of what a host costs: time to start many servers, and time beside a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the tests with programs of others share: a conversation for each module, and tests for some revisions only.
+"""Shared by tests: what the tests with programs of others share: a conversation for each module, and tests for some
+revisions only.
 
 A test is marked with the revisions that have what it tests, and is not collected for the others:
 

@@ -59,7 +59,7 @@ def client_of(peer: str, target: list[str]) -> list[str]:
 
 
 def judged(pair: Pair) -> tuple[list[Finding], list[TraceEvent]]:
-    """What is found between two programs, and all that passed."""
+    """Return what is found between two programs, and all that passed."""
     found: list[Finding] = []
     events: list[TraceEvent] = []
     checker = Checker()

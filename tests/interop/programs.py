@@ -165,7 +165,7 @@ def their_server(peer: str, way: str = "stdio", port: int = 0) -> list[str]:
 
 @contextmanager
 def serving(peer: str, way: str) -> Iterator[list[str] | str]:
-    """What a client is pointed at: the command of such a server, or its URL while it runs."""
+    """Give what a client is pointed at: the command of such a server, or its URL while it runs."""
     command = their_server(peer, way)
     if way == "stdio":
         yield command
@@ -176,7 +176,7 @@ def serving(peer: str, way: str) -> Iterator[list[str] | str]:
 
 @contextmanager
 def we_serve(way: str, *revisions: str) -> Iterator[list[str]]:
-    """What clients of others are pointed at: the command of our server, or its URL while it runs."""
+    """Give what clients of others are pointed at: the command of our server, or its URL while it runs."""
     if way == "stdio":
         yield our_server(*revisions)
         return
@@ -294,7 +294,7 @@ def report(argv: list[str], env: Mapping[str, str] | None = None, timeout: float
 
 
 def meet(peer: str, servers: Mapping[str, list[str]]) -> Any:
-    """What the newest client of an SDK comes to with each of these servers, in each of its modes."""
+    """Return what the newest client of an SDK comes to with each of these servers, in each of its modes."""
     command = [*sdk(), str(PEERS / "sdk_meet.py")]
     if peer == TYPESCRIPT_2:
         command = typescript("ts_meet.mjs", package="client")

@@ -93,7 +93,7 @@ class Talk:
 
 
 def drained(queue: Queue[Any]) -> list[Any]:
-    """What is in a queue now."""
+    """Return what is in a queue now."""
     found = []
     while True:
         try:

@@ -40,7 +40,7 @@ BLOB = "demo://resource/dynamic/blob"
 
 @contextmanager
 def serving(way: str) -> Iterator[Any]:
-    """What our client is pointed at: the command, or the URL while it runs."""
+    """Give what our client is pointed at: the command, or the URL while it runs."""
     command = programs.node("@modelcontextprotocol/server-everything", "mcp-server-everything")
     if way == "stdio":
         yield Command([*command, "stdio"], env=ENVIRONMENT)
@@ -76,7 +76,7 @@ def texts(result: Any) -> list[str]:
 
 
 def raw(result: Any) -> Any:
-    """What the tool says that it got from us, in the JSON of its last block."""
+    """Return what the tool says that it got from us, in the JSON of its last block."""
     return json.loads(texts(result)[-1].partition(":")[2])
 
 

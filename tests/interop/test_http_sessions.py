@@ -1,4 +1,4 @@
-"""What becomes of a session over HTTP: its end, a server that forgets it, and connections that break.
+"""Tests of what becomes of a session over HTTP: its end, a server that forgets it, and connections that break.
 
 Our client, with servers made with the official SDKs; what a server offers while all goes well is in test_sdk_server,
 and what becomes of requests without a session is there too.

@@ -56,7 +56,7 @@ LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "e
 
 @dataclass(frozen=True)
 class Seen:
-    """What one client saw: `steps` by name."""
+    """The things that one client saw: `steps` by name."""
 
     pairing: Pairing
     steps: dict[str, Any]

@@ -46,7 +46,7 @@ def ours(folder: Path) -> list[str]:
 
 
 def printed(command: list[str]) -> Any:
-    """What a client prints when it has read everything."""
+    """Return what a client prints when it has read everything."""
     environment = {**os.environ, **programs.OUR_PATH}
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

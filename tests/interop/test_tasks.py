@@ -58,7 +58,7 @@ def our_server() -> Iterator[str]:
 
 
 def run(argv: list[str], **options: Any) -> str:
-    """What a program prints; it must succeed."""
+    """Return what a program prints; it must succeed."""
     env = {**os.environ, **OUR_PATH}
     done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT, cwd=ROOT, env=env, **options)
     return done.stdout + (f"exit {done.returncode}: {done.stderr}" if done.returncode else "")

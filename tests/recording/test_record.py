@@ -34,7 +34,7 @@ def carry(recording: Recorder, message: Any, direction: Any = "send") -> None:
 
 
 def shown(message: Any, direction: Any = "send") -> Any:
-    """What an event has of the message."""
+    """Return what an event has of the message."""
     events: list[TraceEvent] = []
     with Recorder(events.append) as recording:
         carry(recording, message, direction)

@@ -14,7 +14,7 @@ from mcp_ref.server.wsgi import WsgiFront
 
 
 class Ends(Exception):
-    """What a server of its own kind raises for chunks that are wrong, or a client that is gone."""
+    """The error of a server of its own kind for chunks that are wrong, or a client that is gone."""
 
 
 class Asked:

@@ -142,7 +142,7 @@ class Soak:
             self.outcomes[key] = outcome
 
     def work(self, seat: Seat) -> None:
-        """What one thread does until it is over."""
+        """Do what one thread does, until it is over."""
         number = 0
         while not self.over.is_set() and len(self.outcomes) < self.most:
             self.call(seat, number)

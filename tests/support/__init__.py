@@ -1,1 +1,1 @@
-"""What tests of several folders share."""
+"""Shared by tests: what tests of several folders share."""

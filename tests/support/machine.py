@@ -1,4 +1,4 @@
-"""What a process holds of its machine."""
+"""Shared by tests: what a process holds of its machine."""
 
 from __future__ import annotations
 

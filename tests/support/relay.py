@@ -86,7 +86,7 @@ class Relay:
         return far
 
     def let_through(self, link: Link, data: bytes, target: socket.socket) -> bytes:
-        """What is passed on of these bytes; where that is not all, the connection is broken after it."""
+        """Return what is passed on of these bytes; where that is not all, the connection is broken after it."""
         return data if self.after is None or target is link.far else data[: self.after]
 
     def _pass_on(self, link: Link, source: socket.socket, target: socket.socket) -> None:

@@ -138,7 +138,7 @@ class Background:
             self._results.put(problem)
 
     def outcome(self) -> Any:
-        """What it returned, or the exception that it raised; AssertionError when it does not end."""
+        """Return what it returned, or the exception that it raised; AssertionError when it does not end."""
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive(), f"the call did not end within {PATIENCE} s"
         return self._results.get_nowait()

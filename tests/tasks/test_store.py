@@ -1,4 +1,6 @@
-"""What is kept of tasks, and how much: each of the stores that ship, and the one of the recipe; bounds in bytes."""
+"""Tests of what is kept of tasks, and how much: each of the stores that ship, and the one of the recipe; bounds in
+bytes.
+"""
 
 from __future__ import annotations
 

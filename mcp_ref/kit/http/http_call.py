@@ -176,7 +176,9 @@ def origin_of(url: str) -> tuple[str, str | None, int | None]:
 
 
 def within(url: str, named: str) -> str | None:
-    """Return the URL that the server at `url` names, perhaps in part; None if that is of another origin, or not a URL."""
+    """Return the URL that the server at `url` names, perhaps in part; None if that is of another origin, or not a
+    URL.
+    """
     try:
         target = urljoin(url, named)
         return target if origin_of(target) == origin_of(url) else None

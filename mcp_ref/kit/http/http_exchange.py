@@ -1,4 +1,5 @@
-"""What an HTTP endpoint is given, and how it answers, whatever serves it: `http_server`, or a WSGI server (`wsgi`).
+"""The request that an HTTP endpoint is given, and its reply, whatever serves it: `http_server`, or a WSGI server
+(`wsgi`).
 
     endpoint(request, reply)
 
@@ -122,7 +123,7 @@ class HttpRefusal(Exception):
 
 
 TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-"""What a method and the name of a field consist of (RFC 9110 5.6.2)."""
+"""The characters of a method and of the name of a field (RFC 9110 5.6.2)."""
 
 _NAME = re.compile(TOKEN)
 _VALUE = re.compile(r"[\t -~\x80-\xff]*")

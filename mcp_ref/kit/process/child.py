@@ -30,7 +30,7 @@ DEFAULT_VARIABLES = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG",
     if sys.platform == "win32"
     else ()
 )
-"""What a child gets of our environment, with `LC_*`: what programs need to run at all, and nothing that is a secret."""
+"""The part of our environment that a child gets, with `LC_*`: programs need it to run, and none of it is a secret."""
 
 _MAX_LAST_LINES = 20
 _MAX_LAST_BYTES = 8192

@@ -38,7 +38,9 @@ def open_private(path: Path, flags: int = os.O_RDONLY) -> int:
 
 
 def read_private(path: Path, most: int, opened: Callable[[Path], int] = open_private) -> Any:
-    """Return the JSON value in a file; None without a file. Raises: OSError; ValueError: it is too long, or not JSON."""
+    """Return the JSON value in a file; None without a file. Raises: OSError; ValueError: it is too long, or not
+    JSON.
+    """
     try:
         with open(opened(path), "rb") as file:
             text = file.read(most + 1)

@@ -62,7 +62,9 @@ def own_end(write_fd: int) -> int:
 
 
 def parent_end() -> int | None:
-    """Return a descriptor that is ready when the process that started this one has ended; None on a system without one."""
+    """Return a descriptor that is ready when the process that started this one has ended; None on a system without
+    one.
+    """
     # Process 1 adopts: as a parent it says nothing about who started us. Without pidfd the input's end must do.
     if hasattr(os, "pidfd_open") and os.getppid() != 1:
         try:
@@ -73,7 +75,9 @@ def parent_end() -> int | None:
 
 
 def _copy(fd: int) -> int:
-    """Return another number for a descriptor, above the standard three even if one of those is closed; never inherited."""
+    """Return another number for a descriptor, above the standard three even if one of those is closed; never
+    inherited.
+    """
     if sys.platform == "win32":
         return os.dup(fd)
     import fcntl

@@ -34,7 +34,7 @@ _CONTEXT_HINTS: Final = {
     **{level: f'ctx.log("{level}", data)' for level in ("debug", "info", "warning", "error")},
     "report_progress": "ctx.progress(done, total)",
 }
-"""What those who come from FastMCP import, or call in a handler; and what it is here."""
+"""Names that those who come from FastMCP import, or call in a handler; and what they are here."""
 
 PROTOCOL_HINTS: Final[Mapping[str, str]] = {
     "resources/subscribe": "; there, write client.listen(resources=[uri])",
@@ -42,7 +42,7 @@ PROTOCOL_HINTS: Final[Mapping[str, str]] = {
     "subscriptions/listen": "; there, write client.subscribe_resource(uri) and Client(on_change=...)",
     **{f"server.{name}": f'; see declare=["{name}"]' for name in ("completions", "prompts", "resources", "tools")},
 }
-"""What an error adds by the method that a revision lacks, or by the capability that a server did not declare."""
+"""Hints that an error adds, by the method that a revision lacks, or the capability that a server did not declare."""
 
 
 def check_kind(kind: str, **given: Any) -> None:

@@ -28,4 +28,4 @@ class EraMemory(Latest[Hashable, str]):
 
 
 ERAS = EraMemory()
-"""What this process knows (SHOULD: keep it for the lifetime of the server process, or of the origin)."""
+"""The eras that this process knows (SHOULD: keep it for the lifetime of the server process, or of the origin)."""

@@ -41,7 +41,7 @@ MAX_URGENT = 4
 """Urgent jobs of one conversation that run at once, above the cap."""
 
 NAMELESS = "a notification, or a refusal"
-"""What a worker is said to do where the job has not set `doing`."""
+"""The doing of a worker whose job has not set `doing`."""
 
 AT_ONCE = 1
 """Jobs of a lane that run at once, as long as they move. Python runs one at a time: more would take turns, which costs.

@@ -207,7 +207,7 @@ def _same(value: Any) -> Any:
 PYTHON_TYPES: Final = {kind: python_type for python_type, kind in shapes.KINDS.items()}
 NOUNS: Final[dict[type, str]] = {str: "a string", int: "an integer", float: "a number", bool: "a boolean"}
 NOUNS.update({type(None): "null", dict: "an object", list: "an array"})
-"""What a value of JSON is called in the text of an error."""
+"""The nouns for values of JSON in the text of an error."""
 
 MAX_TOLD: Final = 10  # problems that a model of pydantic tells of one value
 MAX_SHOWN: Final = 40
@@ -231,7 +231,7 @@ def is_of_kind(kind: Kind, value: Any) -> bool:
 
 
 _KINDS: Final[dict[type, type]] = {shapes.Array: list, shapes.Row: list, shapes.Map: dict, Object: dict}
-"""What an array and an object are in Python; other shapes are of scalars."""
+"""The Python types of arrays and objects; other shapes are of scalars."""
 
 
 def _may_be(shape: Shape, kind: type) -> bool:

@@ -206,7 +206,7 @@ def _undecorated(function: Any) -> Any:
 
 
 _KINDS: Final = ("by position", "by name", "*", "by name", "**")
-"""What `inspect` has for the kind of a parameter, in its order."""
+"""The words of `inspect` for a parameter's kind, in its order."""
 
 
 def call(function: Callable[..., Any], ctx: Any, *arguments: Any) -> Any:
@@ -544,7 +544,9 @@ class _Hints:
         return shapes.Described(shapes.Anything(), checked.schema, make=functools.partial(built, hint.model_validate))
 
     def _object(self, hint: Any) -> Object:
-        """Return the shape of a dataclass or a TypedDict; one that holds itself is found here while it is being made."""
+        """Return the shape of a dataclass or a TypedDict; one that holds itself is found here while it is being
+        made.
+        """
         if hint in self._objects:
             self._objects[hint].referenced |= hint in self._unfinished
             return self._objects[hint]

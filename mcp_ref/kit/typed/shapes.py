@@ -134,7 +134,9 @@ def renamed(wire_type: Any, former: Former) -> None:
 
 
 def published_name(wire_type: Any, revision: Revision) -> str:
-    """Return the name under which that revision's schema publishes a TypedDict: that of the class, or its former one."""
+    """Return the name under which that revision's schema publishes a TypedDict: that of the class, or its former
+    one.
+    """
     former = _FORMER.get(wire_type)
     if former is not None and revision.order <= find_revision(former.until).order:
         return former.name
@@ -149,7 +151,7 @@ TAGS: Final = ("type", "mode", "method")
 Kind = Literal["string", "integer", "number", "boolean", "null"]
 
 KINDS: Final[dict[type, Kind]] = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
-"""What JSON calls the values of a Python type."""
+"""JSON's name for the values of a Python type."""
 
 
 class Anything:
@@ -319,7 +321,9 @@ def shape_of(hint: Any, revision: Revision, judged: bool = False) -> Shape:
 
 
 def _arms(hint: Any, within: range = _ALWAYS) -> Iterator[tuple[Peeled, range]]:
-    """Yield everything that may stand in a place in some revision, and when: arms of unions, types of before and after."""
+    """Yield everything that may stand in a place in some revision, and when: arms of unions, types of before and
+    after.
+    """
     peeled = peel(hint)
     span = _span(peeled, within)
     changes = [

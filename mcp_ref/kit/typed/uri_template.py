@@ -39,7 +39,7 @@ _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 _IN_PATH = {"": ("", ","), "+": ("", ","), ".": (".", "."), "/": ("/", "/"), ";": (";", ";")}
-"""What stands before the values of an expression in a path, and between them (RFC 6570, appendix A)."""
+"""The texts before the values of an expression in a path, and between them (RFC 6570, appendix A)."""
 
 
 class _Expression(NamedTuple):

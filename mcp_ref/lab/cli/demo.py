@@ -51,7 +51,7 @@ from mcp_ref.recording.record import Recorder, TraceEvent
 
 _BOOKINGS: Final = "trip://bookings"
 SCENE: Final = "\n== "
-"""What the heading of a scene begins with."""
+"""The beginning of a scene's heading."""
 _TIMEOUT: Final = 5.0  # of each request, and of the server's end
 _START_TIMEOUT: Final = 60.0  # a cold disk may take its time; and nobody is to see a fall-back that means nothing
 

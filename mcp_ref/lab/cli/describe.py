@@ -1,4 +1,4 @@
-"""What the rows say of a method: who sends it, in which revisions, with which parameters and result.
+"""Methods as the rows describe them: who sends each, in which revisions, with which parameters and result.
 
 Spec:      schema of every revision; the page that each row names
 Not here:  the command line around it (cli)
@@ -20,7 +20,9 @@ _WAYS: Final = {"client": "C > S", "server": "S > C", "both": "both"}
 
 
 def method_table() -> Iterator[str]:
-    """Yield a line for each method: its name, who sends it, and a mark under each revision; then what the marks mean."""
+    """Yield a line for each method: its name, who sends it, and a mark under each revision; then what the marks
+    mean.
+    """
     width = max(len(name) for name in METHODS)
     extensions = sorted({row.extension for row in METHODS.values() if row.extension is not None})
     yield f"{'':{width}}  {'':5}  " + "  ".join(REVISIONS)

@@ -52,7 +52,9 @@ class Form:
         return accept(content)
 
     def changed(self, schema: JsonObject, content: JsonObject, name: str, text: str) -> JsonObject:
-        """Return the content with another value for one field, or without it if the text is empty; a mistake is shown."""
+        """Return the content with another value for one field, or without it if the text is empty; a mistake is
+        shown.
+        """
         field = schema.get("properties", {}).get(name)
         if field is None or (not text and name in schema.get("required", [])):
             render.note(f"{escaped(name)} must have a value" if field else f"the form has no field {escaped(name)}")

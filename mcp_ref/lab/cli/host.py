@@ -218,7 +218,9 @@ class Console:
         return _CHOICES[typed]
 
     def _choose(self, question: Question, words: str) -> str:
-        """Return the letter before a bracket in the words, typed alone or with what follows; anything else asks again."""
+        """Return the letter before a bracket in the words, typed alone or with what follows; anything else asks
+        again.
+        """
         while True:
             typed = self._terminal.line(f"{words}: ", question.withdrawn).lower()
             if typed and f"{typed[0]}({typed[1:]}" in words:

@@ -176,7 +176,9 @@ def alike(word: str, known: Iterable[str]) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Return JSON to be read and to be parsed: what is not printable, such as a lone surrogate, is escaped as in JSON."""
+    """Return JSON to be read and to be parsed: what is not printable, such as a lone surrogate, is escaped as in
+    JSON.
+    """
     text = json.dumps(value, ensure_ascii=not (sys.stdout.encoding or "utf-8").lower().startswith("utf"), indent=2)
     return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
 

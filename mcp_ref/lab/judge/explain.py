@@ -253,7 +253,9 @@ def explain_end(end: JsonObject) -> str:
 
 
 def explain_headers(http: JsonObject, *, beside: bool) -> Iterator[str]:
-    """Yield one line with the session, the revision and the place in a stream; `beside` a message, also how that came."""
+    """Yield one line with the session, the revision and the place in a stream; `beside` a message, also how that
+    came.
+    """
     parts = [*say((("status {status:status}", "{method:text}"),), http)] if beside else []
     parts += say(("{headers.content-type:text}",) if "status" in http else (), http)
     parts += say(_IN_HEADERS, http)

@@ -1,4 +1,4 @@
-"""What messages tell of their connection, once they were judged: it is what the rules look up later.
+"""Knowledge that messages give of their connection, once they were judged: it is what the rules look up later.
 
 Spec:      basic/lifecycle, server/discover, basic/utilities and basic/patterns, basic/utilities/tasks
 Not here:  what is known (lab/judge/rules/seen), when it is told (lab/judge/check)

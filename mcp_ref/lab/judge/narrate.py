@@ -459,7 +459,9 @@ def narrate(events: Iterable[TraceEvent], narrator: Narrator | None = None) -> I
 
 
 def narrator_for(out: TextIO, *, full: bool = False) -> Narrator:
-    """Return a narrator that suits a stream: as wide as its terminal, in color but for NO_COLOR, in what it can encode."""
+    """Return a narrator that suits a stream: as wide as its terminal, in color but for NO_COLOR, in what it can
+    encode.
+    """
     terminal = out.isatty()
     width = shutil.get_terminal_size().columns if terminal else 120
     color = terminal and "NO_COLOR" not in os.environ

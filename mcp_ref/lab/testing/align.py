@@ -35,7 +35,9 @@ Named = list[tuple[str, Any]]
 
 
 def align(old: list[Turn], new: list[Turn]) -> list[Change]:
-    """Return each message of both, as a change whose part is the call; `was` and `now` are equal where nothing differs."""
+    """Return each message of both, as a change whose part is the call; `was` and `now` are equal where nothing
+    differs.
+    """
     changes = []
     for number, (name, *calls) in enumerate(_paired(_calls(old), _calls(new)), 1):
         for what, was, now in _paired(*([] if each is MISSING else each for each in calls)):

@@ -378,7 +378,9 @@ class AuthorizationServer:
         return () if self._protection is None else self._protection.scopes
 
     def _audience(self, resource: str | None) -> frozenset[str]:
-        """Return the servers that a token is for: the one that is named, or all of them (2025-03-26 has no `resource`)."""
+        """Return the servers that a token is for: the one that is named, or all of them (2025-03-26 has no
+        `resource`).
+        """
         ours = [door.resource for door in self._doors]
         found = [each for each in ours if resource is None or canonical(each) == canonical(resource)]
         if not found:

@@ -261,7 +261,7 @@ _TYPES: Final = {"null", "boolean", "integer", "number", "string", "array", "obj
 _DIFFERS: Final = re.compile(
     r'draft-0[46]|"(\w+Contains|(prefix|additional)Items|(dependen|unevaluated|\$(?!schema|defs))\w+|id)":|"items": \['
 )
-"""What the text of a schema shows if it may mean something else in another dialect."""
+"""Signs in the text of a schema that it may mean something else in another dialect."""
 Found = Iterator[tuple[str, str, str]]
 
 

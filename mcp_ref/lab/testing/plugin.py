@@ -309,7 +309,9 @@ def mcp_client(mcp_connect: Callable[..., Client], mcp_server: Any) -> Client:
 
 @pytest.fixture
 def mcp_replay(request: pytest.FixtureRequest, mcp_traffic: Traffic) -> Iterator[Callable[[str], Recorded]]:
-    """Yield a recorded server for the program under test: `replay(path)` has a `url` and a `command`, or is a target."""
+    """Yield a recorded server for the program under test: `replay(path)` has a `url` and a `command`, or is a
+    target.
+    """
     from mcp_ref.lab.testing.verdict import Recorded
 
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What the pytest plugin does while a test runs: traffic that is judged, answers from a script, ways to a server.
+"""The work of the pytest plugin while a test runs: traffic that is judged, answers from a script, ways to a server.
 
 Spec:      the whole: the checker has the sentences
 Not here:  fixtures, markers and options (lab/testing/plugin), which load this when a test asks for it

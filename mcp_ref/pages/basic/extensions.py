@@ -101,7 +101,9 @@ def checked_extensions(extensions: Mapping[str, JsonObject] | None) -> dict[str,
 
 
 def extensions_of(given: Mapping[str, JsonObject] | Sequence[Extension | Any] | None) -> dict[str, Extension]:
-    """Return extensions by name, from what a client or server was given. Raises: ValueError: as `checked_extensions`."""
+    """Return extensions by name, from what a client or server was given. Raises: ValueError: as
+    `checked_extensions`.
+    """
     if not isinstance(given, Mapping):
         named = {each.name: each for each in given or ()}
         checked_extensions({name: each.settings for name, each in named.items()})

@@ -117,7 +117,9 @@ _WORDS: Final = {
 
 
 def _word_for(method: str, is_request: bool) -> str:
-    """Return the last word of an event. A notification named `initialize` is only a "notification", and opens nothing."""
+    """Return the last word of an event. A notification named `initialize` is only a "notification", and opens
+    nothing.
+    """
     return _WORDS.get((method, is_request)) or ("request" if is_request else "notification")
 
 

@@ -457,7 +457,9 @@ def input_required(requests: Mapping[str, JsonObject] | None = None, *, state: A
 
 
 def elicitation_form(message: str, schema: Mapping[str, Any]) -> JsonObject:
-    """Return the question that `ctx.elicit` asks; its answer is an `ElicitResult`. Arguments and errors are the same."""
+    """Return the question that `ctx.elicit` asks; its answer is an `ElicitResult`. Arguments and errors are the
+    same.
+    """
     return input_request(*elicit_request(message, schema, LATEST_STATELESS), LATEST_STATELESS)
 
 

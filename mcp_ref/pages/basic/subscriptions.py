@@ -254,7 +254,9 @@ class Subscription:
             self._among.pop(self, None)
 
     def closing(self) -> JsonObject:
-        """Return the result of the request, to be sent once `flush` has said so; the sender adds the server's identity."""
+        """Return the result of the request, to be sent once `flush` has said so; the sender adds the server's
+        identity.
+        """
         return {"resultType": "complete", "_meta": {SUBSCRIPTION_ID: self.id}}
 
     def cancelled_notification(self) -> JsonObject:

@@ -242,7 +242,9 @@ METHODS = (
 
 
 def modes_of(capabilities: JsonObject, revision: Revision) -> set[str]:
-    """Return the modes that capabilities declare. Before there were modes, to declare elicitation was to declare forms."""
+    """Return the modes that capabilities declare. Before there were modes, to declare elicitation was to declare
+    forms.
+    """
     declared = capabilities.get("elicitation")
     if declared is None:
         return set()
@@ -401,7 +403,9 @@ def elicit(self: Context, message: str, schema: Mapping[str, Any], **options: Un
 
 
 def elicit_request(message: str, schema: Mapping[str, Any], revision: Revision) -> tuple[str, JsonObject]:
-    """Return the method and the params with which `elicit` asks. Raises: LocalProtocolError: the schema is not a form."""
+    """Return the method and the params with which `elicit` asks. Raises: LocalProtocolError: the schema is not a
+    form.
+    """
     whole: JsonObject = dict(schema)
     if schema.get("type") != "object":
         whole = {"type": "object", "properties": whole}
@@ -605,14 +609,15 @@ def url_warnings(url: str) -> list[str]:
 # -- the client's half ------------------------------------------------------------------------------------------------
 
 FormHandler = Callable[..., ElicitResult | JsonObject | None]
-"""What `Client(..., elicit=...)` takes: `(message, schema) -> values`, or with `ctx` as a third parameter.
+"""The function that `Client(..., elicit=...)` takes: `(message, schema) -> values`, or with `ctx` as a third parameter.
 
 It shows the user which server asks (`ctx.server_info`), lets them fill the form in, review it and say no. It returns
 the values of the fields by name, None for no, or `accept(values)`, `decline()` or `cancel()`.
 """
 
 UrlHandler = Callable[..., ElicitResult | bool | None]
-"""What `Client(..., open_url=...)` takes: `(url, message, host) -> bool`, or with `ctx` as a fourth parameter.
+"""The function that `Client(..., open_url=...)` takes: `(url, message, host) -> bool`, or with `ctx` as a fourth
+parameter.
 
 It shows the user the whole URL, its host and which server asks, and opens it only after a yes, in a browser that
 neither this program nor a model can look into. True: they agreed and it is open; False: they refused; None: neither.

@@ -65,7 +65,9 @@ RootLike = str | os.PathLike[str] | Root
 """A path, a `file://` URI, or a whole `Root`."""
 
 RootsSource = RootLike | Collection[RootLike] | Callable[..., RootLike | Iterable[RootLike]]
-"""What `Client(..., roots=...)` takes: one entry or several, or a function `() -> entries` or `(ctx) -> entries`."""
+"""The roots that `Client(..., roots=...)` takes: one entry or several, or a function `() -> entries` or `(ctx) ->
+entries`.
+"""
 
 METHODS = (
     Method("roots/list", "server", "client/roots", "ask which directories and files the user has opened to the server",

@@ -68,7 +68,7 @@ SamplingMessageContentBlock = (
     | Annotated[ToolUseContent, Since("2025-11-25")]
     | Annotated[ToolResultContent, Since("2025-11-25")]
 )
-"""What a message to or from a model is made of."""
+"""The parts of a message to or from a model."""
 
 SamplingContent = Annotated[
     SamplingMessageContentBlock,
@@ -287,7 +287,7 @@ def waiting(options: Mapping[str, Any]) -> Options:
 # -- the client's half ------------------------------------------------------------------------------------------------
 
 SampleHandler = Callable[..., CreateMessageResult | JsonObject]
-"""What `Client(..., sample=...)` takes: `(params) -> reply(...)` or `(params, ctx) -> reply(...)`.
+"""The function that `Client(..., sample=...)` takes: `(params) -> reply(...)` or `(params, ctx) -> reply(...)`.
 
 It gets the whole request, changes or drops what the user wants, asks the model, and returns what the user approved.
 """

@@ -14,7 +14,7 @@ OF_SKILLS: Final = (
     "read_skill",
     "read_directory",
 )
-"""What a client can ask of skills."""
+"""The methods by which a client asks for skills."""
 
 
 class Later:

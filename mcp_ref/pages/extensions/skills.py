@@ -60,7 +60,7 @@ NAME: Final = "io.modelcontextprotocol/skills"
 MAX_FILES: Final = 512
 MAX_BYTES: Final = 16 << 20
 MAX_URI: Final = 2_048  # characters of the URI of a skill
-"""What one skill may have, in files and in bytes: every host takes that much."""
+"""The files and bytes that one skill may have: every host takes that much."""
 _MAX_LEVELS, _MAX_SNAPSHOT = 16, 256 << 20
 
 # -- types --------------------------------------------------------------------------------------------------------
@@ -645,7 +645,9 @@ def read_skill(
 
 
 def find_file(skill: Skill, path: str, *, unverified: bool = False) -> tuple[str, SkillResource | None]:
-    """Return the URI of a file of a skill, and what the entry says of it. Raises: SkillMismatch: "unlisted", "dynamic"."""
+    """Return the URI of a file of a skill, and what the entry says of it. Raises: SkillMismatch: "unlisted",
+    "dynamic".
+    """
     uri, resources = skill["uri"], skill["resources"]
     wanted = _segments(uri, uri.removesuffix("SKILL.md") + path)
     if wanted and resources == "dynamic":

@@ -1,4 +1,5 @@
-"""What the servers made with each release of the official SDK for Python offer in the session era, as the wire has it.
+"""Shared by tests: what the servers made with each release of the official SDK for Python offer in the session era, as
+the wire has it.
 
 A handler gets a `Talk`, and the params as a dict; it returns its result as a dict. Each release has a program that
 hands the requests on (sdk_server, old_sdk_server).

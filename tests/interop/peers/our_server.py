@@ -463,7 +463,7 @@ def counted_note() -> str:
 
 
 def schema(header: str) -> dict[str, Any]:
-    """What `route` takes; the header of its region is this one."""
+    """Return what `route` takes; the header of its region is this one."""
     where = {"type": "object", "properties": {"zone": {"type": "string", "x-mcp-header": "Zone"}}}
     return {
         "type": "object",

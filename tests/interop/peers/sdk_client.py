@@ -33,7 +33,7 @@ warnings.simplefilter("ignore")
 
 
 class Noting:
-    """What is seen of HTTP: the session id that the server assigned, and the status of its end."""
+    """The things seen of HTTP: the session id that the server assigned, and the status of its end."""
 
     def __init__(self) -> None:
         self.id: str | None = None
@@ -54,7 +54,7 @@ class Noting:
 
 
 def target(command: list[str], noting: Noting) -> Any:
-    """What the SDK's client is pointed at."""
+    """Return what the SDK's client is pointed at."""
     if command[0].endswith("/sse"):
         return sse_client(command[0])
     if command[0].startswith("http://"):

@@ -175,7 +175,7 @@ def tool_of_rounds(call: Callable[[Talk, JsonObject], Awaitable[JsonObject]]) ->
 
 
 def needed(questions: JsonObject | None = None, state: Any = None) -> JsonObject:
-    """What a handler returns to ask."""
+    """Return what a handler returns to ask."""
     asked = {"inputRequests": questions} if questions else {}
     kept = {} if state is None else {"requestState": json.dumps(state)}
     return {"resultType": "input_required", **asked, **kept}

@@ -23,7 +23,7 @@ except ImportError:  # the old SDK
     from mcp.shared.exceptions import McpError
 
     def error(code: int, message: str, data: Any = None) -> Exception:  # type: ignore[no-redef]
-        """What a handler raises to refuse a request."""
+        """Return what a handler raises to refuse a request."""
         return McpError(types.ErrorData(code=code, message=message, data=data))
 
 

@@ -12,7 +12,7 @@ WAIT = 10
 
 
 def wire(model: Any) -> Any:
-    """What came, without what the SDK adds."""
+    """Return what came, without what the SDK adds."""
     return model.model_dump(by_alias=True, mode="json", exclude_unset=True)
 
 

@@ -22,7 +22,7 @@ SECRET = "hunter" + "2"
 
 
 def asked(url: str, session: bool) -> bytes:
-    """What is answered to a GET, by a session of the user's or not."""
+    """Return what is answered to a GET, by a session of the user's or not."""
     return ask(HttpClient(url, {"session": requests.Session() if session else None}))
 
 

@@ -1,4 +1,4 @@
-"""What is printed goes elsewhere; a writing end of one's own does not block, and nobody else's does."""
+"""Tests of what is printed goes elsewhere; a writing end of one's own does not block, and nobody else's does."""
 
 from __future__ import annotations
 

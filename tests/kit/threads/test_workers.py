@@ -225,7 +225,7 @@ def test_a_thread_knows_whether_it_is_a_worker(pool: Any) -> None:
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """What the next workers find: a thread, or none; from then on none."""
+    """Give what the next workers find: a thread, or none; from then on none."""
     allowed: list[bool] = []
     start = threading.Thread.start
 

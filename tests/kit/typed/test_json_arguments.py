@@ -88,7 +88,7 @@ def inspect(function: Callable[..., Any]) -> Read:
 
 
 def of(hint: Any) -> Read:
-    """What is read from a function with one parameter `v` of that hint."""
+    """Return what is read from a function with one parameter `v` of that hint."""
 
     def f(v):  # type: ignore[no-untyped-def]
         return v
@@ -640,7 +640,7 @@ class Predicate:
 
 
 class FieldInfo:
-    """What `Field(...)` of pydantic returns."""
+    """The value that `Field(...)` of pydantic returns."""
 
     __slots__ = ("alias", "default_factory", "description", "metadata")
 
@@ -756,7 +756,7 @@ def test_pydantic_and_annotated_types_are_read_as_they_are() -> None:
 
 
 def read_model(function: Any) -> tuple[Read, jsonschema.Draft202012Validator]:
-    """What is read from a function, and what a stranger would check its arguments with."""
+    """Return what is read from a function, and what a stranger would check its arguments with."""
     found = inspect(function)
     jsonschema.Draft202012Validator.check_schema(found.input_schema)
     return found, jsonschema.Draft202012Validator(found.input_schema)

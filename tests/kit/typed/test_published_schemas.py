@@ -240,7 +240,7 @@ def differences(mine: Any, theirs: Any, path: str) -> Iterator[str]:
 
 
 def compare(wire_type: Any, definition: JsonObject, name: str, revision: Revision) -> list[str]:
-    """What differs between a type, as a judge sees it, and a published definition."""
+    """Return what differs between a type, as a judge sees it, and a published definition."""
     definitions = published(revision.name)
     keep = set(ours(revision)) & set(definitions)
     while "$ref" in definition:

@@ -1,4 +1,4 @@
-"""What holds for all tests of the command line."""
+"""Shared by tests: what holds for all tests of the command line."""
 
 from __future__ import annotations
 

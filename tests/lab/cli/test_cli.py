@@ -621,7 +621,7 @@ def test_spec_says_since_when_a_member_exists(capsys: Capture) -> None:
 
 
 def test_the_usage_of_diff_has_the_order_in_which_it_works(capsys: Capture) -> None:
-    """What comes right after --traffic is a file."""
+    """See that what comes right after --traffic is a file."""
     with pytest.raises(SystemExit):
         parser().parse_args(["diff", "--help"])
     usage = re.sub(r"\s+", " ", capsys.readouterr().out.split("\n\n")[0])

@@ -14,7 +14,7 @@ from mcp_ref.lab.cli.form import Form
 
 @contextmanager
 def typed(text: str) -> Iterator[None]:
-    """What somebody types at standard input."""
+    """Give what somebody types at standard input."""
     reading, writing = os.pipe()
     kept = os.dup(0)
     os.dup2(reading, 0)

@@ -185,7 +185,7 @@ class Pty:
         self.seen = ""
 
     def until(self, text: str) -> str:
-        """What comes up to a text."""
+        """Return what comes up to a text."""
         limit = time.monotonic() + 15
         while text not in self.seen:
             assert time.monotonic() < limit, f"no {text!r} in {self.seen!r}"
@@ -339,7 +339,7 @@ SHOWN: dict[str, Any] = {
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, kind: str, *lines: str) -> tuple[Any, Typed]:
-    """What the console answers to a question of a kind when somebody types these lines."""
+    """Return what the console answers to a question of a kind when somebody types these lines."""
     terminal = Typed(*lines)
     monkeypatch.setattr("mcp_ref.lab.cli.host.Terminal", lambda: terminal)
     console = Console()

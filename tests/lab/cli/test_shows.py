@@ -1,4 +1,6 @@
-"""What the command line shows of a server, at a terminal and elsewhere; and that it never ends in a traceback."""
+"""Tests of what the command line shows of a server, at a terminal and elsewhere; and that it never ends in a
+traceback.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,7 @@ def cli(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
 
 
 def at_a_terminal(*arguments: str, **env: str) -> str:
-    """What is seen on a terminal that stderr and stdout share."""
+    """Return what is seen on a terminal that stderr and stdout share."""
     ours, theirs = os.openpty()
     try:
         cli(*arguments, env=env, capture_output=False, stdout=theirs, stderr=theirs)

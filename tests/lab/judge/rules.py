@@ -24,7 +24,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def made() -> str:
-    """What the package has of them: the rows of each rule by its name."""
+    """Return what the package has of them: the rows of each rule by its name."""
     rules: dict[str, list[dict[str, Any]]] = {}
     for row in rows():
         if "rule" in row:

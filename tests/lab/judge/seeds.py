@@ -969,7 +969,7 @@ def http_seeds() -> Iterator[Seed]:
                      N("notifications/progress", progressToken="p", progress=1), S(1, content=TEXT)]
 
     def said(number: int, message: Any, **facts: Any) -> Row:
-        """What a server says to a GET."""
+        """Return what a server says to a GET."""
         return row("server", message, exchange=number, method="GET", status=200, **facts)
 
     def opened(number: int, revision: str, **headers: Any) -> list[Row]:

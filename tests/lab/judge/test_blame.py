@@ -136,7 +136,7 @@ def test_what_answers_a_batch_where_there_are_none_is_not_held_against_the_serve
 
 
 def recorded(*messages: Any, exact: bool) -> list[TraceEvent]:
-    """What a recorder makes of bytes, or of messages, that pass over stdio."""
+    """Return what a recorder makes of bytes, or of messages, that pass over stdio."""
     made: list[TraceEvent] = []
     with Recorder(made.append, exact=exact) as recorder:
         tap = recorder.tap("server", "stdio")

@@ -96,7 +96,7 @@ def cases() -> Iterator[tuple[Seed, str]]:
 
 
 def of(seed: Seed, findings: Iterable[Finding]) -> list[Finding]:
-    """What is found; of hints only those that are meant."""
+    """Return what is found; of hints only those that are meant."""
     return [each for each in findings if each.level != "HINT" or each.rule == seed.rule]
 
 

@@ -1,4 +1,6 @@
-"""What `mcp-ref diff` says of two revisions, held against the official changelogs and against what is known of them."""
+"""Tests of what `mcp-ref diff` says of two revisions, held against the official changelogs and against what is known of
+them.
+"""
 
 from __future__ import annotations
 

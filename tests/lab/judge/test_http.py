@@ -54,7 +54,7 @@ def ids(events: list[TraceEvent]) -> list[str]:
 
 
 def both_sides(talk: Any, **options: Any) -> tuple[list[TraceEvent], list[TraceEvent]]:
-    """What a client and a server saw of one conversation."""
+    """Return what a client and a server saw of one conversation."""
     ours: list[TraceEvent] = []
     theirs: list[TraceEvent] = []
     server = weather(trace=theirs.append)

@@ -106,6 +106,6 @@ def _tracing(init: Any) -> Any:
 
 
 def unexpected(test: str, found: list[Finding]) -> list[Finding]:
-    """What is found and is not on purpose."""
+    """Return what is found and is not on purpose."""
     allowed = {rule for name, rules in ON_PURPOSE.items() if test.startswith(name) for rule in rules}
     return [finding for finding in found if finding.level != "HINT" and finding.rule not in allowed]

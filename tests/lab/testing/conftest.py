@@ -1,4 +1,6 @@
-"""What is not collected here: tests of others, which test_plugin.py runs. And what processes a test has left."""
+"""Shared by tests: what is not collected here: tests of others, which test_plugin.py runs. And what processes a test
+has left.
+"""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def ends(where: Callable[[bytes], Any]) -> Fault:
 
 
 class Changed:
-    """What the server answers to a method is changed, where `where` chooses the request."""
+    """A fault in what the server answers to a method, where `where` chooses the request."""
 
     def __init__(
         self, method: str, change: Callable[[Any], list[Any]], where: Callable[[Any], Any] = lambda message: True
@@ -82,7 +82,7 @@ class Changed:
         return None
 
     def out(self, message: Any) -> list[Any]:
-        """What is written instead of a message of the server."""
+        """Return what is written instead of a message of the server."""
         return self._change(message) if "result" in message and message["id"] in self._asked else [message]
 
 
@@ -147,7 +147,7 @@ class First:
 
 
 class Turning:
-    """What is listed comes in another order each time."""
+    """A list that comes in another order each time."""
 
     def __init__(self) -> None:
         self._turn = 1
@@ -487,7 +487,7 @@ def stream(reply: HttpReply, *events: str, **headers: str) -> None:
 
 
 def held_back(request: HttpRequest, reply: HttpReply, **headers: str) -> HttpReply | None:
-    """What is harmless is answered by a stream, which proxies may buffer unless `headers` forbid it."""
+    """Return what is harmless is answered by a stream, which proxies may buffer unless `headers` forbid it."""
 
     def send(status: int, own: dict[str, str], body: bytes) -> None:
         if status == 200:

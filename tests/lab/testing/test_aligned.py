@@ -43,7 +43,7 @@ HOSTILE = PROGRAM.replace(
 
 
 def turns(path: Path, revision: str, text: str = "x", more: Any = lambda client: None) -> Any:
-    """What is said to a server that asks for a seat, as it is recorded."""
+    """Return what is said to a server that asks for a seat, as it is recorded."""
     server = Server("seats")
 
     @server.tool()

@@ -229,7 +229,7 @@ def test_a_server_keeps_its_own_contract(revision: str) -> None:
 
 @pytest.mark.parametrize("agreed", [None, "2025-06-18"])
 def test_a_server_is_asked_for_each_revision(agreed: str | None) -> None:
-    """What the two agree on changes with the newer server, and the older revisions are spoken still."""
+    """See that what the two agree on changes with the newer server, and the older revisions are spoken still."""
     spoken = [["2025-03-26", "2025-06-18"], ["2025-03-26", "2025-06-18", "2025-11-25"], ["2025-06-18", "2026-07-28"]]
     promises = []
     for names in spoken:

@@ -32,7 +32,7 @@ OPTIONS = Options(
 
 
 def probed(target: Any, revisions: tuple[str, ...] = (), options: Options = OPTIONS) -> list[Row]:
-    """What comes of probing a server."""
+    """Return what comes of probing a server."""
     events: list[TraceEvent] = []
     with Recorder(events.append, exact=True) as recorder:
         probe = Probe(target, options, recorder)

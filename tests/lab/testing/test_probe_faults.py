@@ -84,7 +84,7 @@ def test_only_its_case_fails_against_a_server_with_a_fault(name: str) -> None:
 
 
 def unmet(rows: list[Row]) -> set[str]:
-    """What failed; no case went wrong."""
+    """Return what failed; no case went wrong."""
     assert not [row for row in rows if row.verdict == "error"], rows
     return {row.name for row in rows if row.verdict in ("fail", "warn")}
 

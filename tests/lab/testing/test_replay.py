@@ -73,7 +73,7 @@ def travel() -> Server:
 
 
 def talk(client: Client) -> list[Any]:
-    """What a client sees that does a bit of everything."""
+    """Return what a client sees that does a bit of everything."""
     seen: list[Any] = [client.list_tools(), client.call_tool("forecast", {"city": "Lisbon"})]
     seen.append(client.call_tool("forecast", {"city": "Oslo", "days": 1}))
     steps: list[Any] = []
@@ -108,7 +108,7 @@ def record(trace: Path, revision: str | None, do: Callable[[Client], Any] = talk
 
 
 def replayed(replay: Replay, revision: str | None, do: Callable[[Client], Any] = talk) -> Any:
-    """What a client sees of a recording in which all is found that it asks."""
+    """Return what a client sees of a recording in which all is found that it asks."""
     with connected(replay, revision) as client:
         seen = do(client)
     assert replay.mismatches == []

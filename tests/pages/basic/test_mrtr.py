@@ -42,7 +42,7 @@ class Asking:
         raise AssertionError("nothing is told here")
 
     def name(self, message: str) -> Any:
-        """What the user answers to a form of one field, or what they did instead."""
+        """Return what the user answers to a form of one field, or what they did instead."""
         answer = self.elicit(message, NAME)
         return answer.get("content", {}).get("name", answer["action"])
 
@@ -75,7 +75,7 @@ def accept(name: str) -> Any:
 
 
 def answer(request: Any) -> Any:
-    """What an honest client answers: a name that repeats the message, a text, one root."""
+    """Return what an honest client answers: a name that repeats the message, a text, one root."""
     if request["method"] == "elicitation/create":
         return accept(f"<{request['params']['message']}>")
     if request["method"] == "roots/list":

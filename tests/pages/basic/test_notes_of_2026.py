@@ -1,4 +1,4 @@
-"""What the notes on 2026-07-28 say and no other test shows: small statements of several pages."""
+"""Tests of what the notes on 2026-07-28 say and no other test shows: small statements of several pages."""
 
 from __future__ import annotations
 

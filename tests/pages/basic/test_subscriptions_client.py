@@ -64,7 +64,7 @@ class FakeStream:
         return self.deadline.left() is None
 
     def run(self, row: SentRequest) -> Any:
-        """What `Connection.request` does."""
+        """Return what `Connection.request` does."""
         self.deadline, row.on_give_up = row.deadline, self.given_up
         try:
             if not row.empty():
@@ -111,7 +111,7 @@ def failing(code: int = -32603) -> Any:
 
 
 class FakeClient:
-    """What opens streams: those that the test has laid out, or what opening them raises."""
+    """An opener of streams: those that the test has laid out, or what opening them raises."""
 
     def __init__(self, *streams: FakeStream | McpError) -> None:
         self.streams = list(streams)

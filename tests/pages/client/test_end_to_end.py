@@ -60,7 +60,7 @@ def asker(question: Callable[[Context], Any]) -> tuple[Server, Queue[Any]]:
 
 
 def answer_to(question: Callable[[Context], Any], revision: str = LATEST, **options: Any) -> Any:
-    """What the question of a server's handler comes to: the value is returned, the exception raised again."""
+    """Return what the question of a server's handler comes to: the value is returned, the exception raised again."""
     server, outcome = asker(question)
     with Client(server, revision=revision, **options) as client:
         client.call_tool("ask", timeout=PATIENCE)
@@ -119,7 +119,9 @@ def declared(revision: str, **options: Any) -> Any:
 
 @contextmanager
 def undeclared(revision: str, capability: str) -> Iterator[None]:
-    """What a handler hears that asks for what the client cannot do: in the stateless era it may just let that out."""
+    """Give what a handler hears that asks for what the client cannot do: in the stateless era it may just let that
+    out.
+    """
     expected = LocalProtocolError if revision in OLDER else MissingClientCapability
     with pytest.raises(expected, match=capability.replace(".", ".*")):
         yield

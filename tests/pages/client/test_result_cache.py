@@ -45,7 +45,7 @@ def keep(view: CacheView, method: str, params: dict[str, Any] | None = None, **m
 
 
 def put(view: CacheView, request: CacheableRequest | None, result: dict[str, Any]) -> None:
-    """What a client does: it puts nothing of a request that must not be kept."""
+    """Put as a client does: nothing of a request that must not be kept."""
     if request is not None:
         view.put(request, result)
 

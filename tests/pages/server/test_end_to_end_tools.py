@@ -39,7 +39,7 @@ def serving(function: Callable[..., Any], **options: Any) -> Server:
 
 
 def result_of(name: str, function: Callable[..., Any], **options: Any) -> Any:
-    """What a client of that revision gets when it calls the function as a tool."""
+    """Return what a client of that revision gets when it calls the function as a tool."""
     with Client(serving(function, **options), revision=name) as client:
         return plain(client.call_tool("t"))
 

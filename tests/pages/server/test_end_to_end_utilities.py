@@ -122,7 +122,9 @@ def test_a_completion_that_fails_is_32603(server: Server, name: str) -> None:
 
 
 def asked(name: str, completion: Any) -> tuple[Any, Any]:
-    """What a client makes of an answer to `completion/complete`: the result, or the problem, and what it sent."""
+    """Return what a client makes of an answer to `completion/complete`: the result, or the problem, and what it
+    sent.
+    """
     with open_client(name, {"completions": {}}) as (client, wire):
         call = Background(client.complete, prompt_ref("p"), "a", "")
         request = wire.receive()
@@ -269,7 +271,7 @@ def test_a_list_may_change_between_two_pages() -> None:
 
 
 def walked(name: str, pages: list[Any]) -> tuple[Any, list[Any]]:
-    """What a client's walk came to where the server's pages are these, and the params that it asked with."""
+    """Return what a client's walk came to where the server's pages are these, and the params that it asked with."""
     asked: list[Any] = []
     with open_client(name, {"tools": {}}) as (client, wire):
         walk = Background(client.list_tools)

@@ -1,4 +1,5 @@
-"""What servers offer and clients answer, in both eras: tools, prompts, resources, completion, logging, pagination;
+"""Rules for what servers offer and clients answer, in both eras: tools, prompts, resources, completion, logging,
+pagination;
 roots, sampling, elicitation.
 
 Spec:      server/tools, server/prompts, server/resources, server/utilities, client/roots, client/sampling,

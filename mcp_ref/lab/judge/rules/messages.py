@@ -1,4 +1,4 @@
-"""What every message has to be: text, frame, id, `_meta`; cancellation, progress and ping, in both eras.
+"""Rules for every message: text, frame, id, `_meta`; cancellation, progress and ping, in both eras.
 
 Spec:      basic/index, basic/messages (2024-11-05), basic/utilities and basic/patterns, basic/transports/stdio
 """

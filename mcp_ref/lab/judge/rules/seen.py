@@ -1,4 +1,4 @@
-"""What a rule is given: a message, an HTTP exchange, and what is known of the connection; and how a rule is declared.
+"""The view of a rule: a message, an HTTP exchange, and what is known of the connection; and how a rule is declared.
 
 Not here:  the rules (the other files of this folder), which sentences they stand for (spec_notes/rules.jsonl), when
            they are asked (lab/judge/check)
@@ -224,7 +224,7 @@ class Known:
     undiscovered: Said | None = None  # the refusal of server/discover
     spoke: bool = False  # it has answered in the stateless era
     waiting: deque[tuple[Kind, Any, TraceEvent]] = field(default_factory=lambda: deque(maxlen=100))
-    """What is judged once the server has said which revision it speaks: challenges, and metadata."""
+    """Messages to be judged once the server has said which revision it speaks: challenges, and metadata."""
     users: Latest[Known] = field(default_factory=Latest)  # what each is told, by the header `Authorization`, or None
 
 

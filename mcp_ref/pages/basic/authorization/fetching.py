@@ -197,7 +197,9 @@ def checked(what: str, url: str, wire_type: Any, document: JsonObject) -> Any:
 
 
 def shown(url: str) -> str:
-    """Return a URL for a message: without user information and query, and without characters that a terminal acts on."""
+    """Return a URL for a message: without user information and query, and without characters that a terminal acts
+    on.
+    """
     try:
         parts = urlsplit(url[:500])
     except ValueError:

@@ -1,4 +1,4 @@
-"""What authorization puts on the wire between a client and an MCP server: challenges, and two metadata documents.
+"""The traces of authorization on the wire between a client and an MCP server: challenges, and two metadata documents.
 
 Spec:      basic/authorization#authorization-server-discovery (2025-06-18 ...), #scope-challenge-handling (2025-11-25
            ...); RFC 6750 (section 3), RFC 9728, RFC 8414
@@ -117,7 +117,9 @@ def read_challenges(header: str | None) -> list[Challenge]:
 
 
 def scopes_in(text: Any) -> tuple[str, ...] | None:
-    """Return the scopes in a `scope` parameter, each once and in order; None if the text is malformed (RFC 6749, 3.3)."""
+    """Return the scopes in a `scope` parameter, each once and in order; None if the text is malformed (RFC 6749,
+    3.3).
+    """
     if not isinstance(text, str) or len(text) > MAX_SCOPES:
         return None
     scopes = tuple(dict.fromkeys(text.split(" ")))

@@ -1,4 +1,4 @@
-"""What a transport over HTTP is beside a transport: it knows how far the session is, and says things in headers.
+"""The further duties of a transport over HTTP: it knows how far the session is, and says things in headers.
 
 Spec:      basic/transports#streamable-http; 2026-07-28/basic/transports/streamable-http#request-metadata
 Upholds:   spec_notes/basic/transports.md, the rows on custom transports

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 CONTENT_TYPE = "text/event-stream"
 
 COMMENT = b": keep-alive\n\n"
-"""What is sent now and then on a stream with nothing to say, so that nobody between the two ends closes it."""
+"""The bytes sent now and then on a stream with nothing to say, so that nobody between the two ends closes it."""
 
 
 class Event(NamedTuple):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Stderr = Literal["capture", "inherit", "ignore"] | Callable[[str], None]
-"""What happens to a server's standard error: it is logged, shared with ours, thrown away, or given to a function."""
+"""The fate of a server's standard error: it is logged, shared with ours, thrown away, or given to a function."""
 
 _STDERR_TIMEOUT = 1.0  # seconds to wait, after the end of a server's output, for its exit code and stderr
 _REAP_TIMEOUT = 0.25  # seconds to wait for a process to be gone after SIGKILL, even when the deadline has passed

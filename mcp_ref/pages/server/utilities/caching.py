@@ -61,7 +61,9 @@ class CacheHint(NamedTuple):
     scope: Literal["public", "private"] = "private"
 
     def fields(self) -> JsonObject:
-        """Return the members `ttlMs` and `cacheScope`. Raises: ValueError: not a number from 0 on, or an unknown scope."""
+        """Return the members `ttlMs` and `cacheScope`. Raises: ValueError: not a number from 0 on, or an unknown
+        scope.
+        """
         # MUST: ttlMs is 0 or more (server/utilities/caching#time-to-live-ttl-field)
         if not (math.isfinite(self.seconds) and self.seconds >= 0):
             raise ValueError(f"the seconds that a result is fresh must be a number from 0 on, not {self.seconds!r}")
@@ -77,7 +79,9 @@ NO_HINT: Final[JsonObject] = {"ttlMs": 0, "cacheScope": "private"}
 
 
 def checked_hints(result: Mapping[str, Any]) -> JsonObject:
-    """Return a result of a handler's own, without hints that no client may be given; the server's hints stand for them."""
+    """Return a result of a handler's own, without hints that no client may be given; the server's hints stand for
+    them.
+    """
     ttl = result.get("ttlMs")
     # MUST: ttlMs is 0 or more, also when a handler chose it (server/utilities/caching#time-to-live-ttl-field)
     valid = {"ttlMs": type(ttl) is int and ttl >= 0, "cacheScope": result.get("cacheScope") in ("public", "private")}

@@ -21,7 +21,7 @@ def encoded(part: Any) -> str:
 
 
 class Issuer:
-    """What it publishes can be changed; `asked` has the paths that were fetched."""
+    """An issuer whose publications can be changed; `asked` has the paths that were fetched."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

@@ -108,7 +108,7 @@ class Site:
 
 
 def back(answer: requests.Response) -> dict[str, str]:
-    """What the browser brings back to the client."""
+    """Return what the browser brings back to the client."""
     assert answer.status_code == 303, answer.text
     where = answer.headers["Location"]
     assert where.startswith(f"{BACK}?")

@@ -1,4 +1,6 @@
-"""What authorization costs a reader and a call: functions that a `tools/call` with a valid token runs through."""
+"""Tests of what authorization costs a reader and a call: functions that a `tools/call` with a valid token runs
+through.
+"""
 
 from __future__ import annotations
 

@@ -83,14 +83,14 @@ class Counting(AuthorizationServer):
         super()._token(request, reply)
 
     def end_access_tokens(self) -> None:
-        """What there is does not count any more; the client does not know."""
+        """End the tokens that there are; the client does not know."""
         with self._lock:
             for token in self._tokens.values():
                 token.until = token.until if token.refreshes else 0
 
 
 def visit(url: str) -> str:
-    """What a user does who signs in and allows everything."""
+    """Return what a user does who signs in and allows everything."""
     with requests.Session() as browser:
         page = browser.get(url, timeout=WAIT)
         (ticket,) = re.findall('name=ticket value="([^"]*)"', page.text)

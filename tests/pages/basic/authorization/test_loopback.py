@@ -45,7 +45,7 @@ def connected(listener: Loopback) -> socket.socket:
 
 
 def answered(listener: Loopback, head: str) -> bytes:
-    """What is answered to one request, up to the end of the connection."""
+    """Return what is answered to one request, up to the end of the connection."""
     with connected(listener) as conn:
         head = head.replace("\r\n", "\r\nConnection: close\r\n", 1)
         conn.sendall(head.replace("HOST", f"127.0.0.1:{listener.port}").encode())

@@ -184,5 +184,5 @@ class World:
         return [asked.path for asked in self.asked if host in (None, asked.host)]
 
     def forms(self) -> list[dict[str, str]]:
-        """What was sent to the token endpoint."""
+        """Return what was sent to the token endpoint."""
         return [asked.form for asked in self.asked if asked.path == "/token"]

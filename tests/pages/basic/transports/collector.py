@@ -1,4 +1,6 @@
-"""What the tests of the transports share: the other side of `receive` and `lost`, and a check for descriptors."""
+"""Shared by tests: what the tests of the transports share: the other side of `receive` and `lost`, and a check for
+descriptors.
+"""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Pipes(Collector):
         self.output = -1
 
     def written(self, size: int) -> bytes:
-        """What was written, up to so many bytes; waits for the first."""
+        """Return what was written, up to so many bytes; waits for the first."""
         poll = select.poll()
         poll.register(self.output, select.POLLIN)
         assert poll.poll(WAIT * 1000), "nothing was written"

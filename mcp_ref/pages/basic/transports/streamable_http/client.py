@@ -760,7 +760,9 @@ def _not_a_message(reply: HttpResponse, body: bytes) -> RemoteProtocolError:
 
 
 def _error_in(body: bytes, request_id: Any, reply: HttpResponse, stateless: bool) -> JsonObject | None:
-    """Return the JSON-RPC error in the body of a refusal, as the answer to the request; None if it does not answer it."""
+    """Return the JSON-RPC error in the body of a refusal, as the answer to the request; None if it does not answer
+    it.
+    """
     asks_to_authorize = reply.status == 401 or (reply.status == 403 and "WWW-Authenticate" in reply.headers)
     try:
         error = messages.decode(body)

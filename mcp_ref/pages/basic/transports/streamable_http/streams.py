@@ -1,4 +1,4 @@
-"""What goes back over Streamable HTTP: the answer to a POST, event streams and how they are resumed, in both eras.
+"""The way back over Streamable HTTP: the answer to a POST, event streams and how they are resumed, in both eras.
 
 Spec:      basic/transports#sending-messages-to-the-server, #resumability-and-redelivery, #multiple-connections;
            2026-07-28/basic/transports/streamable-http#receiving-messages

@@ -79,7 +79,7 @@ class Wire:
         return data
 
     def rest(self) -> bytes:
-        """Whatever comes until the server closes the connection."""
+        """Return whatever comes until the server closes the connection."""
         return self._file.read()
 
     def ended(self) -> bool:

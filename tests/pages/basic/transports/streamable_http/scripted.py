@@ -31,7 +31,7 @@ class Asked:
 
 
 class Wire:
-    """What an answer is written to."""
+    """The end to which an answer is written."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock

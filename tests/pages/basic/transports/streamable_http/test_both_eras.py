@@ -62,7 +62,7 @@ def front(server: Server) -> Iterator[ModernFront]:
 def legacy(
     front: ModernFront, message: Any, session: str | None = None, version: str | None = None, verb: str = "POST"
 ) -> ListReply:
-    """What a client of the session era sends."""
+    """Return what a client of the session era sends."""
     return front.ask(
         message, verb=verb, mcp_session_id=session, mcp_protocol_version=version, mcp_method=None, mcp_name=None
     )

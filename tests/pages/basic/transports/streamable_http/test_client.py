@@ -68,7 +68,7 @@ pytestmark = pytest.mark.usefixtures("no_descriptor_leaks")
 
 
 class Row:
-    """What a request of a connection is for its transport."""
+    """A request of a connection, as its transport sees it."""
 
     def __init__(self) -> None:
         self.queue: queue.SimpleQueue[Any] = queue.SimpleQueue()

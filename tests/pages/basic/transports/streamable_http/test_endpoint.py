@@ -85,7 +85,7 @@ def test_other_methods_are_405(server: Server, method: str) -> None:
 )
 @pytest.mark.parametrize("revisions", [STREAMABLE, ["2026-07-28"]], ids=["the session era", "the stateless era"])
 def test_the_guards_stand_before_everything_else(revisions: list[str], headers: Any, status: int) -> None:
-    """What each of them lets in is in test_guards.py."""
+    """See that they are asked; test_guards.py has what each of them lets in."""
     with Front(Server("s", revisions=revisions)) as front:
         assert front.post(PING, **headers).status == status
 
