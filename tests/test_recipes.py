@@ -67,7 +67,8 @@ def require(needs: list[str]) -> None:
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'unhurried'}", **more}
+    path = f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'unhurried'}"
+    return {**os.environ, "PYTHONPATH": path, "PYTEST_ADDOPTS": "-p no:randomly", **more}
 
 
 def slowly(paths: list[Path]) -> list[object]:
