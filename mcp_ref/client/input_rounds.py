@@ -56,8 +56,11 @@ def next_round(
 def _answers(session: Stateless, result: JsonObject, cancel: Cancel | None = None) -> JsonObject:
     handles = (session.closing,) if cancel is None else (session.closing, cancel)
 
+    def nowhere(message: Any, deadline: Deadline) -> None:
+        raise LocalProtocolError("in this revision nothing can be sent while you answer a question of the server")
+
     def answer(method: str, params: JsonObject) -> JsonObject:
-        incoming = ServedRequest(method, method, params, Reply(_nowhere))
+        incoming = ServedRequest(method, method, params, Reply(nowhere))
         try:
             for handle in handles:
                 handle.attach(incoming.cancel)
@@ -67,8 +70,3 @@ def _answers(session: Stateless, result: JsonObject, cancel: Cancel | None = Non
                 handle.detach(incoming.cancel)
 
     return mrtr.answer_inputs(result, answer, session.revision)
-
-
-def _nowhere(message: Any, deadline: Deadline) -> None:
-    """Refuse to send while a client's function answers a question: this era has no way for it."""
-    raise LocalProtocolError("in this revision nothing can be sent while you answer a question of the server")

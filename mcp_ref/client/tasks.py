@@ -80,7 +80,17 @@ class Follower(Answers):
         if (answer_task := self._answering.get(method)) is not None:
             return cast(JsonObject, answer_task(ctx, params))
         if ctx.revision.tasks and "task" in params and method in self._hosted:
-            return self._host(self._tasks, ctx, incoming)
+            plain = {key: value for key, value in params.items() if key != "task"}
+            own = ServedRequest(incoming.id, method, plain, incoming.reply)
+            ttl = page.lifetime(params["task"], self._tasks.ttl)
+            seed: JsonObject = {"owner": incoming.owner, "ttl": ttl, "about": method, "method": method,
+                                "params": plain, "again": False, "tries": 0}  # fmt: skip
+            run = TaskRun(self._tasks, seed, lambda run: page.kept(self._inner(hosted, own)))
+            hosted = _HostedContext(ctx, own, run)
+            run.cancel.attach(own.cancel)
+            run.become()
+            run.start()
+            return {"task": page.shown(run.record, self._tasks)}
         meta = (params.get("_meta") or {}).get(RELATED)
         task_id = meta.get("taskId") if isinstance(meta, dict) else None
         if not isinstance(task_id, str):
@@ -90,20 +100,6 @@ class Follower(Answers):
         # MUST: the answer carries `related-task` as its question did
         # (basic/utilities/tasks#associating-task-related-messages)
         return related(task_id, answer)
-
-    def _host(self, tasks: Tasks, ctx: ClientContext, incoming: ServedRequest) -> JsonObject:
-        """Make a task of a question."""
-        method, params, owner = incoming.method, incoming.params, incoming.owner
-        plain = {key: value for key, value in params.items() if key != "task"}
-        own = ServedRequest(incoming.id, method, plain, incoming.reply)
-        seed: JsonObject = {"owner": owner, "ttl": page.lifetime(params["task"], tasks.ttl), "about": method,
-                            "method": method, "params": plain, "again": False, "tries": 0}  # fmt: skip
-        run = TaskRun(tasks, seed, lambda run: page.kept(self._inner(hosted, own)))
-        hosted = _HostedContext(ctx, own, run)
-        run.cancel.attach(own.cancel)
-        run.become()
-        run.start()
-        return {"task": page.shown(run.record, tasks)}
 
     def close(self, timeout: float | None) -> None:
         """End the tasks of this client; see `Tasks.close`."""

@@ -315,19 +315,14 @@ def _parsed(message: Any) -> Any:
     return value if isinstance(value, (dict, list)) else message.decode("utf-8", "replace").rstrip("\r\n")
 
 
-def _shown(message: Any, forms: bool) -> Message:
-    """Return the message as an event has it: parsed, copied, without secrets."""
-    try:
-        message = _parsed(message)
-        return redact_text(message) if isinstance(message, str) else cast(Message, redact(message, forms=forms))
-    except RecursionError:
-        return TOO_DEEP
-
-
 def without_secrets(event: TraceEvent, *, forms: bool = False) -> TraceEvent:
     """Return an event as a trace has it that is not exact; `forms`: with what users typed into forms."""
-    http = None if event.http is None else redact_http(event.http)
-    return event._replace(message=_shown(event.message, forms), http=http, raw=None)
+    try:
+        message = _parsed(event.message)
+        shown = redact_text(message) if isinstance(message, str) else cast(Message, redact(message, forms=forms))
+    except RecursionError:
+        shown = TOO_DEEP
+    return event._replace(message=shown, http=None if event.http is None else redact_http(event.http), raw=None)
 
 
 def _exactly(message: Any) -> tuple[Message, str | None]:

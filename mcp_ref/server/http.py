@@ -94,20 +94,6 @@ _KINDS: Final = {
 }
 
 
-def _check(options: HttpOptions) -> None:
-    """Raise TypeError or ValueError for values of options that cannot be meant."""
-    for kind, names in _KINDS.items():
-        check_kind(kind, **{name: options.get(name) for name in names})
-    for name in ("idle", "keep_alive"):
-        check_seconds(name, options.get(name))
-    paths = {"path": "/mcp"} | {name: path for name in _PATHS if (path := options.get(name)) is not None}
-    for name, path in paths.items():
-        if not isinstance(path, str) or not re.fullmatch(r"/[^\s?#]*", path):
-            raise ValueError(f'{name} must begin with a slash, such as "/mcp", and have no query, not {path!r}')
-    if len(set(paths.values())) < len(paths):
-        raise ValueError(f"{', '.join(paths)} must be different paths")
-
-
 class Endpoints:
     """The endpoints of a server on HTTP, by path, and who guards them, whatever front serves them.
 
@@ -123,7 +109,18 @@ class Endpoints:
     """
 
     def __init__(self, server: Server, host: str, options: HttpOptions) -> None:
-        _check(options)
+        # 1. The values of options that cannot be meant.
+        for kind, kinds in _KINDS.items():
+            check_kind(kind, **{name: options.get(name) for name in kinds})
+        for name in ("idle", "keep_alive"):
+            check_seconds(name, options.get(name))
+        paths = {"path": "/mcp"} | {name: each for name in _PATHS if (each := options.get(name)) is not None}
+        for name, each in paths.items():
+            if not isinstance(each, str) or not re.fullmatch(r"/[^\s?#]*", each):
+                raise ValueError(f'{name} must begin with a slash, such as "/mcp", and have no query, not {each!r}')
+        if len(set(paths.values())) < len(paths):
+            raise ValueError(f"{', '.join(paths)} must be different paths")
+        # 2. The endpoints.
         self.path, self.sse_path = path, sse_path = options.pop("path", "/mcp"), options.pop("sse_path", None)
         messages_path, limits = options.pop("messages_path", "/messages"), options.pop("limits", HttpLimits())
         self._draining, health = False, options.pop("health", None)

@@ -336,7 +336,14 @@ class TaskCall(Conversation):
             # MUST: progress ends with the task (2025-11-25/basic/utilities/progress#behavior-requirements)
             return None
         if not isinstance(self.origin, Session):
-            return self._note(method, params or {})
+            # Of what a handler says in the stateless era that is kept which can be looked at.
+            if method == "notifications/progress" and (params or {}).get("message"):
+                # A server MUST NOT send progress of a task where its state is pushed; it has none in this design
+                # (2026-07-28/extensions/tasks#task-status-notifications)
+                self.task.status((params or {})["message"])
+            elif method == "notifications/message":
+                log.info("the task %s of %s: %s", task_id, self.task.seed["about"], (params or {}).get("data"))
+            return None
         # MUST: the `progressToken` of the call stays valid for its task
         # (2025-11-25/basic/utilities/progress#behavior-requirements)
         params, carriers = page.related(task_id, params or {}), tasks.carriers.get(task_id)
@@ -351,12 +358,3 @@ class TaskCall(Conversation):
         except McpError as problem:
             log.debug("could not tell %s of %s: %s", method, task_id, problem)
         return None
-
-    def _note(self, method: str, params: JsonObject) -> None:
-        """Keep, of what a handler says in the stateless era, what can be looked at."""
-        if method == "notifications/progress" and params.get("message"):
-            # A server MUST NOT send progress of a task where its state is pushed; it has none in this design
-            # (2026-07-28/extensions/tasks#task-status-notifications)
-            self.task.status(params["message"])
-        elif method == "notifications/message":
-            log.info("the task %s of %s: %s", self.task.id, self.task.seed["about"], params.get("data"))

@@ -219,19 +219,16 @@ class Child:
                 # A line without end is handed on in pieces.
                 if splitter and (not chunk or len(splitter) >= _MAX_LAST_BYTES):
                     lines.append(splitter.take())
-                for line in lines:
-                    self._hand_on(str(line, "utf-8", "replace").rstrip("\r"), on_line)
+                for line in (str(line, "utf-8", "replace").rstrip("\r") for line in lines):
+                    self._heard.append(line[-_MAX_LAST_BYTES:])
+                    try:
+                        on_line(line)
+                    except Exception:
+                        # The user's function may fail: the first time is an error.
+                        level = logging.DEBUG if self._failed else logging.ERROR
+                        log.log(level, "the function given for standard error failed", exc_info=True)
+                        self._failed = True
         except InputStopped:
             return
         except OSError as problem:
             log.warning("reading a server's standard error failed: %s", problem)
-
-    def _hand_on(self, line: str, on_line: Callable[[str], None]) -> None:
-        """Remember a line, and give it to the user's function, which may fail: the first time is an error."""
-        self._heard.append(line[-_MAX_LAST_BYTES:])
-        try:
-            on_line(line)
-        except Exception:
-            level = logging.DEBUG if self._failed else logging.ERROR
-            log.log(level, "the function given for standard error failed", exc_info=True)
-            self._failed = True

@@ -185,18 +185,6 @@ def loader(shape: Shape) -> Load:
     return read
 
 
-def _within(load: Load, problems: Callable[[Any], list[str]]) -> Load:
-    """Return what has also to be within bounds; its type is told first."""
-
-    def load_within(value: Any) -> Any:
-        loaded = load(value)
-        if found := problems(value):
-            raise SchemaMismatch(*(("", problem) for problem in found))
-        return loaded
-
-    return load_within
-
-
 def _same(value: Any) -> Any:
     """Return the value: every one fits."""
     return value
@@ -269,8 +257,18 @@ class _Compiler:
             case shapes.Array() | shapes.Row() | shapes.Map():
                 return self._container(shape)
             case shapes.Described():
-                inner = shape.make or self.compile(shape.shape)
-                return _within(inner or _same, shape.problems) if shape.problems else inner
+                inner, problems = shape.make or self.compile(shape.shape), shape.problems
+                if problems is None:
+                    return inner
+
+                def load(value: Any) -> Any:
+                    """Its type is told first, and then whether it is within bounds."""
+                    loaded = value if inner is None else inner(value)
+                    if found := problems(value):
+                        raise SchemaMismatch(*(("", problem) for problem in found))
+                    return loaded
+
+                return load
             case Object():
                 return self._known.get(shape) or self._object(shape)
             case shapes.Choice():

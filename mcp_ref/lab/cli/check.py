@@ -42,7 +42,9 @@ _LEVELS = {"must": ("MUST", "FAULT"), "should": ("MUST", "FAULT", "SHOULD")}
 def run(args: argparse.Namespace) -> Exit:
     """Judge traces, or what passes between a client and the server that is named."""
     if args.list:
-        render.put(_listed(args.revision))
+        for name, rules in sentences()["rules"].items():
+            asked = [(row, [each for each in row["ids"] if each.startswith(args.revision or "")]) for row in rules]
+            render.put(f"{name}: {row['level']}: {row['says']}\n    {' '.join(ids)}" for row, ids in asked if ids)
         return Exit.OK
     if bool(args.files) + bool(args.target) + bool(args.http) != 1:
         raise UsageError("check needs a TRACE, or -- and the command of a server, or --http and its URL")
@@ -249,7 +251,11 @@ class Report:
             {"sentence": each, "rule": name} | {role: applied[name, each, role] for role in OTHER}
             for name, rule in sentences()["rules"].items() for row in rule for each in row["ids"] if each[:10] in spoken
         ]  # fmt: skip
-        covered = {revision: _covered(rows, revision) for revision in sorted(spoken)}
+        covered: dict[str, dict[str, int]] = {}
+        for revision in sorted(spoken):
+            mine = [row for row in rows if row["sentence"].startswith(revision)]
+            counts: dict[str, int] = {role: len({row["sentence"] for row in mine if row[role]}) for role in OTHER}
+            covered[revision] = {"sentences": len({row["sentence"] for row in mine}), **counts}
         if self._args.format == "json":
             said: JsonObject = {"events": self.events, "findings": self.found, "asked": len(asked), "skipped": reasons}
             said |= {"unjudged": unjudged}
@@ -303,13 +309,6 @@ class Report:
         return Exit.PROTOCOL if strict and self.found else partly
 
 
-def _covered(rows: list[JsonObject], revision: str) -> dict[str, int]:
-    """Return how many sentences a revision has, and of how many the client, and the server, was asked."""
-    mine = [row for row in rows if row["sentence"].startswith(revision)]
-    asked: dict[str, int] = {role: len({row["sentence"] for row in mine if row[role]}) for role in OTHER}
-    return {"sentences": len({row["sentence"] for row in mine})} | asked
-
-
 def _same(finding: JsonObject) -> tuple[Any, ...]:
     """Return the key of equal findings; numbers, such as ids, do not make another fault of it."""
     expected = re.sub(r"\d+", "", finding["expected"])
@@ -326,12 +325,3 @@ def _baseline(path: str) -> Iterator[tuple[Any, ...]]:
         raise UsageError(str(problem)) from None
     except (ValueError, TypeError, KeyError, RecursionError):
         raise UsageError(f"{path} is not what check --format json writes") from None
-
-
-def _listed(revision: str | None) -> Iterator[str]:
-    """Yield every rule, with its sentences."""
-    for name, rows in sentences()["rules"].items():
-        for row in rows:
-            ids = [each for each in row["ids"] if revision is None or each.startswith(revision)]
-            if ids:
-                yield f"{name}: {row['level']}: {row['says']}\n    {' '.join(ids)}"

@@ -322,7 +322,18 @@ def _target(args: argparse.Namespace) -> Command | Url:
     if args.config:
         if args.target or args.header or about_commands:
             raise UsageError("with --config, the file names the server and all its options")
-        return _configured(args.config, args.server)
+        try:
+            servers = read_entries(args.config)
+        except (OSError, ValueError) as problem:
+            raise UsageError(str(problem)) from None
+        name = [*servers][0] if args.server is None and len(servers) == 1 else args.server
+        if name not in servers:
+            raise UsageError(f"--server must be one of: {', '.join(servers) or 'none; the file is empty'}")
+        entry = servers[name]
+        if entry.problem is not None:
+            raise UsageError(f"{args.config}: {name}: {'; '.join([entry.problem, *entry.warnings])}")
+        found: Command | Url = entry.target
+        return found if isinstance(found, Url) else found._replace(stderr=render.note)
     if args.server:
         raise UsageError("--server goes with --config FILE")
     if not args.target:
@@ -341,23 +352,6 @@ def _target(args: argparse.Namespace) -> Command | Url:
     env = dict(pair(text) for text in args.env if "=" in text)
     named = [text for text in args.env if "=" not in text]
     return Command(args.target, env, stderr=render.note, inherit=args.inherit or named)
-
-
-def _configured(path: str, name: str | None) -> Command | Url:
-    """Return a server of a file; its only one, if none is named."""
-    try:
-        servers = read_entries(path)
-    except (OSError, ValueError) as problem:
-        raise UsageError(str(problem)) from None
-    if name is None and len(servers) == 1:
-        (name,) = servers
-    if name not in servers:
-        raise UsageError(f"--server must be one of: {', '.join(servers) or 'none; the file is empty'}")
-    entry = servers[name]
-    if entry.problem is not None:
-        raise UsageError(f"{path}: {name}: {'; '.join([entry.problem, *entry.warnings])}")
-    found: Command | Url = entry.target
-    return found if isinstance(found, Url) else found._replace(stderr=render.note)
 
 
 def _authorization(args: argparse.Namespace) -> Any:

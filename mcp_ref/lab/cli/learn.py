@@ -78,7 +78,13 @@ def run(args: argparse.Namespace) -> Exit:
         raise UsageError(f"no exercise has the number {args.number}; there are {numbers[0]} to {numbers[-1]}")
     progress = _progress()
     if args.number is None:
-        render.put(_listed(numbers, progress))
+        for number in numbers:
+            done = progress.get(str(number), {})
+            hints = say("hints: ", "提示：") + str(done["hints"]) if "hints" in done else ""
+            state = say("solved", "已完成") if "solved" in done else hints
+            render.put([f"{number:3}  {state:<8}  {Exercise(number).title}"])
+        left = [each for each in numbers if "solved" not in progress.get(str(each), {})]
+        render.put(say("next: ", "下一步：") + f"mcp-ref learn {each}" for each in left[:1])
         return Exit.OK
     exercise, done = Exercise(args.number), progress.setdefault(str(args.number), {})
     if args.watch or args.check:
@@ -108,14 +114,11 @@ def _progress() -> dict[str, Any]:
     except (OSError, ValueError) as problem:
         raise UsageError(f"{PROGRESS}, which has the progress, cannot be read: {problem}; move it away") from None
     found = {} if found is None else found
-    if not isinstance(found, dict) or not all(map(_is_row, found.values())):
+    rows = found.values() if isinstance(found, dict) else [None]
+    hints = (row.get("hints", 0) if isinstance(row, dict) else None for row in rows)
+    if not all(type(each) is int and each >= 0 for each in hints):
         raise UsageError(f"{PROGRESS} does not hold the progress of exercises: move it away")
     return found
-
-
-def _is_row(row: Any) -> bool:
-    hints = row.get("hints", 0) if isinstance(row, dict) else None
-    return type(hints) is int and hints >= 0
 
 
 def _keep(progress: dict[str, Any]) -> None:
@@ -123,15 +126,6 @@ def _keep(progress: dict[str, Any]) -> None:
         replace(Path(PROGRESS).absolute(), [json.dumps({number: done for number, done in progress.items() if done})])
     except OSError as problem:
         raise UsageError(f"{PROGRESS} cannot be written: {problem}") from None
-
-
-def _listed(numbers: list[int], progress: dict[str, Any]) -> Iterator[str]:
-    for number in numbers:
-        done = progress.get(str(number), {})
-        hints = say("hints: ", "提示：") + str(done["hints"]) if "hints" in done else ""
-        yield f"{number:3}  {say('solved', '已完成') if 'solved' in done else hints:<8}  {Exercise(number).title}"
-    left = [each for each in numbers if "solved" not in progress.get(str(each), {})]
-    yield from [say("next: ", "下一步：") + f"mcp-ref learn {each}" for each in left[:1]]
 
 
 def _handed_out(exercise: Exercise) -> Iterator[str]:

@@ -71,7 +71,21 @@ def _probed(args: argparse.Namespace) -> list[Row]:
     events: list[TraceEvent] = []
     try:
         with Recorder(events.append, *([args.trace] if args.trace else []), exact=True) as recorder:
-            probe: Any = _of_client(args, recorder) if args.client else _of_server(args, recorder)
+            probe: Any
+            if args.client:
+                more = {"timeout": args.timeout, "patience": args.patience, "only": args.only}
+                try:
+                    probe = ProbeClient(args.target, args.http, recorder, **more)
+                except ValueError as problem:
+                    raise UsageError(str(problem)) from None
+            else:
+                seed = random.Random(args.seed) if args.seed is not None else secrets.SystemRandom()
+                options = Options(
+                    args.timeout, args.only, args.allow_calls or "", args.allow_reads, args.heavy,
+                    args.slow_tool or "", _calls(args.call), headers_of(args.header), args.inherit,
+                    f"no-such-{seed.getrandbits(32):08x}",
+                )  # fmt: skip
+                probe = Probe(url_of(args.target) or args.target, options, recorder)
             try:
                 rows = list(_of_each(probe, args))
             finally:
@@ -81,23 +95,6 @@ def _probed(args: argparse.Namespace) -> list[Row]:
             raise
         raise UsageError(str(problem)) from None
     return judge(rows, events, probe.marks, "client" if args.client else "server", probe.spoken, probe.chosen)
-
-
-def _of_server(args: argparse.Namespace, recorder: Recorder) -> Probe:
-    seed = random.Random(args.seed) if args.seed is not None else secrets.SystemRandom()
-    options = Options(
-        args.timeout, args.only, args.allow_calls or "", args.allow_reads, args.heavy, args.slow_tool or "",
-        _calls(args.call), headers_of(args.header), args.inherit, f"no-such-{seed.getrandbits(32):08x}",
-    )  # fmt: skip
-    return Probe(url_of(args.target) or args.target, options, recorder)
-
-
-def _of_client(args: argparse.Namespace, recorder: Recorder) -> ProbeClient:
-    more = {"timeout": args.timeout, "patience": args.patience, "only": args.only}
-    try:
-        return ProbeClient(args.target, args.http, recorder, **more)
-    except ValueError as problem:
-        raise UsageError(str(problem)) from None
 
 
 def _of_each(probe: Any, args: argparse.Namespace) -> Iterator[Row]:

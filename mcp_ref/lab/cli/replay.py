@@ -23,25 +23,24 @@ def run(args: argparse.Namespace) -> Exit:
     if args.http and args.against:
         raise UsageError("--http is for a server that is replayed; a URL to play against comes after --")
     try:
-        return _against(args) if args.against else _serve(args)
+        if not args.against:
+            return _serve(args)
+        from mcp_ref.lab.testing.replay import turns_of
+        from mcp_ref.lab.testing.replay_check import against
+
+        turns, notes = turns_of(args.file)
+        _tell(notes)
+        target = url_of(args.target) or args.target
+        differences, answers = against(turns, target, ignore=args.ignore, timeout=args.timeout)
+        render.put(escaped(each) for each in differences)
+        render.put([f"{len(differences)} difference{'s' * (len(differences) != 1)} in {answers} answers"])
+        return Exit.PROTOCOL if differences else Exit.OK
     except RecursionError:
         raise UsageError(f"{args.file}: a message is nested too deeply to be replayed") from None
     except (OSError, ValueError) as problem:
         if isinstance(problem, TransportClosed):
             raise
         raise UsageError(str(problem)) from None
-
-
-def _against(args: argparse.Namespace) -> Exit:
-    from mcp_ref.lab.testing.replay import turns_of
-    from mcp_ref.lab.testing.replay_check import against
-
-    turns, notes = turns_of(args.file)
-    _tell(notes)
-    differences, answers = against(turns, url_of(args.target) or args.target, ignore=args.ignore, timeout=args.timeout)
-    render.put(escaped(each) for each in differences)
-    render.put([f"{len(differences)} difference{'s' * (len(differences) != 1)} in {answers} answers"])
-    return Exit.PROTOCOL if differences else Exit.OK
 
 
 def _serve(args: argparse.Namespace) -> Exit:

@@ -327,21 +327,16 @@ _SERVER: Final = "-- COMMAND [ARGS...]"
 _EPILOG: Final = "A server comes after --: the command that starts it, or its URL. Options: mcp-ref COMMAND --help."
 
 
-def _help() -> str:
-    """Return the text of `mcp-ref --help`: each command, and an example of it."""
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the words before `--`; `run` of its result is the function of the command."""
+    plain = argparse.RawDescriptionHelpFormatter
+    usage = "mcp-ref [-h] [--version] COMMAND ..."
     lines = ["The Model Context Protocol, to be seen and used."]
     for use, rows in GROUPS.items():
         lines += ["", f"{use}:"]
         for row in rows:
             lines += [f"  {row.name:<10} {row.about}", f"  {'':<10}   {row.shown()}"]
-    return "\n".join(lines)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the words before `--`; `run` of its result is the function of the command."""
-    plain = argparse.RawDescriptionHelpFormatter
-    usage = "mcp-ref [-h] [--version] COMMAND ..."
-    top = argparse.ArgumentParser("mcp-ref", usage, _help(), _EPILOG, formatter_class=plain)
+    top = argparse.ArgumentParser("mcp-ref", usage, "\n".join(lines), _EPILOG, formatter_class=plain)
     top.add_argument("--version", action="version", version=f"mcp-ref {__version__}")
     names = top.add_subparsers(prog="mcp-ref", required=True, metavar="COMMAND", help=argparse.SUPPRESS)
     for row in itertools.chain(*GROUPS.values()):

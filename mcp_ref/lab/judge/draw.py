@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from mcp_ref import JsonObject
 from mcp_ref.facts import escaped
 from mcp_ref.lab.judge.narrate import Narrator
-from mcp_ref.lab.judge.rules.seen import Said, as_object
+from mcp_ref.lab.judge.rules.seen import as_object
 from mcp_ref.recording.record import TraceEvent, as_text
 
 MAX_ARROWS: Final = 200
@@ -77,7 +77,13 @@ def steps(events: Iterable[TraceEvent], *, http: bool = False, wrong: Collection
             text += f" (on the stream of {facts.get('method')})"
         text = escaped(text)
         text = text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
-        answers = _answers(body, told.request)
+        given = as_object(body.get("params")).get("inputResponses")
+        if isinstance(given, dict):
+            members = {member for answer in given.values() for member in as_object(answer)}
+            answers = " and ".join(who for member, who in _ONLY_IN.items() if member in members) or None
+        else:
+            asked = told.request if "result" in body else None
+            answers = None if asked is None else _ANSWERED_BY.get(asked.method)
         # The metadata of the resource is the server's; whatever else is said about tokens goes elsewhere.
         aside = "oauth" in facts and "protected" not in str(facts.get("what"))
         kind = "error" if "error" in body or refuses or isinstance(message, str) else kind
@@ -102,14 +108,6 @@ def _text(head: str, message: Any, body: JsonObject) -> str:
     kind = "isError" if result.get("isError") is True else result.get("resultType")
     text += f" ({code})" if code is not None else ""
     return text + (f" ({kind})" if isinstance(kind, str) and kind != "complete" else "")
-
-
-def _answers(body: JsonObject, request: Said | None) -> str | None:
-    given = as_object(body.get("params")).get("inputResponses")
-    if isinstance(given, dict):
-        members = {member for answer in given.values() for member in as_object(answer)}
-        return " and ".join(who for member, who in _ONLY_IN.items() if member in members) or None
-    return _ANSWERED_BY.get(request.method) if request is not None and "result" in body else None
 
 
 def brackets(drawn: list[Step]) -> Iterator[tuple[int, int, str]]:
@@ -153,15 +151,12 @@ def mermaid(drawn: list[Step], *, all: bool = False) -> Iterator[str]:
         arrow = "--x" if step.wrong else _ARROWS[step.kind]
         if step.answers is not None:
             yield f"    Note left of C: {step.answers} answers"
-        yield f"    {here}{arrow}{there}: {_plain(step.text)}" + (" [wrong]" if step.wrong else "")
+        # `#`, `;` and whatever else means something to Mermaid goes as entity codes.
+        plain = (each if each.isalnum() or each in " .,:/_-()[]…'" else f"#{ord(each)};" for each in step.text)
+        yield f"    {here}{arrow}{there}: {''.join(plain)}" + (" [wrong]" if step.wrong else "")
         yield from ("    end" for each in nested if each[1] == number)
     if len(shown) < len(drawn):
         yield f"    Note over C,S: {len(drawn) - len(shown)} more are left out"
-
-
-def _plain(text: str) -> str:
-    """Return text that means nothing to Mermaid: `#`, `;` and every character that is not plain, as entity codes."""
-    return "".join(each if each.isalnum() or each in " .,:/_-()[]…'" else f"#{ord(each)};" for each in text)
 
 
 # -- SVG ----------------------------------------------------------------------------------------------------------

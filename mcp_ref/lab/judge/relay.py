@@ -97,8 +97,13 @@ class Pipes:
         Threads: the main one, since signals are passed on; it starts three, which end with their pipes. They are
             daemons: nobody else can end the wait for standard input.
         """
-        handlers = {number: signal.signal(number, self._pass_signal) for number in _PASSED}
         child = self._child
+
+        def pass_signal(number: int, _: Any) -> None:
+            self._tap.note("send", None, {"process": {"signal": number}})
+            child.send_signal(number)
+
+        handlers = {number: signal.signal(number, pass_signal) for number in _PASSED}
         assert child.stdin and child.stdout and child.stderr
         pumps = [
             threading.Thread(target=self._pump, name=f"mcp-between-{direction}", daemon=True, args=(direction, *ends))
@@ -125,10 +130,6 @@ class Pipes:
                 pump.join(_LOOK_INTERVAL)
         self._tap.note("receive", None, {"process": {"exit": code}})
         return code
-
-    def _pass_signal(self, number: int, _: Any) -> None:
-        self._tap.note("send", None, {"process": {"signal": number}})
-        self._child.send_signal(number)
 
     def _pump(self, direction: Direction, read: int, write: int, close: Sequence[Callable[[], None]]) -> None:
         """Pass what comes; then the end, to both sides: whoever goes on writing here gets SIGPIPE, or EPIPE."""
@@ -194,7 +195,9 @@ class HttpProxy:
         self.say, self.recorders, self.closed = say, recorders, False
         self.exchanges = itertools.count(1)
         self.conns: Latest[str | None, Taps] = Latest(_MAX_CONNS)
-        self._server = HttpServer({"*": self._pass}, port=port, limits=_LIMITS)
+        self._server = HttpServer(
+            {"*": lambda request, reply: _Passing(self, request, reply).run()}, port=port, limits=_LIMITS
+        )
         self.port = self._server.address[1]
         self.ours = f"http://127.0.0.1:{self.port}"
         self.url = self.ours + self.path
@@ -206,9 +209,6 @@ class HttpProxy:
     def __exit__(self, *_: object) -> None:
         self.closed = True
         self._server.close(_AT_CLOSE)
-
-    def _pass(self, request: HttpRequest, reply: HttpReply) -> None:
-        _Passing(self, request, reply).run()
 
     def outward(self, text: str, what: str) -> str:
         """Return the text with our origin for the server's; that is said."""
@@ -356,16 +356,13 @@ class _Passing:
             raise http.client.IncompleteRead(body)
         if self._oauth:
             body = proxy.outward(body.decode("latin-1"), self._origin["what"]).encode("latin-1")
-        self._note("receive", body, **facts, **self._metadata(body))
-        self._reply.send(status, headers, body)
-
-    def _metadata(self, body: bytes) -> JsonObject:
-        """Return the metadata of the resource, which is public, as it is noted."""
-        with suppress(Refusal, RecursionError):
-            if "/oauth-protected-resource" in self._origin.get("what", ""):
+        if "/oauth-protected-resource" in self._origin.get("what", ""):
+            # The metadata of the resource is public.
+            with suppress(Refusal, RecursionError):
                 found = messages.decode(body)
-                return {"oauth": found} if isinstance(found, dict) else {}
-        return {}
+                facts |= {"oauth": found} if isinstance(found, dict) else {}
+        self._note("receive", body, **facts)
+        self._reply.send(status, headers, body)
 
     def _events(self, response: http.client.HTTPResponse) -> Iterator[bytes]:
         """Yield the pieces of an event stream, whose events are noted one by one."""

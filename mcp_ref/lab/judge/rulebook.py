@@ -97,12 +97,6 @@ def _why_text(message: Any) -> str:
     return ""
 
 
-def _request_of(what: Any, seq: int) -> str:
-    if isinstance(what, Said) and what.request is not None:
-        return f"{what.request.event.seq}: {what.request.method}, id {quoted(what.request.id)}"
-    return f"{what.seq}: {what.method}" if isinstance(what, Exchange) and what.seq != seq else ""
-
-
 class Sentence(NamedTuple):
     """The sentence for which a rule stands in one revision."""
 
@@ -175,7 +169,12 @@ class Rulebook:
                 known = name == "schema" or str(what.params.get("protocolVersion")) in REVISIONS
                 revision = what.revision if known else None
         if name == "schema":
-            sentence: Sentence | None = _sentence_of_the_schema(what)
+            row = METHODS[what.about]
+            result = InputRequiredResult if what.result.get("resultType") == "input_required" else row.result
+            wire = row.params if what.method else _TASK if _makes_a_task(what) else result
+            ids = (f"{what.revision}/schema#{getattr(wire, '__name__', what.about)}",)
+            typed = f"{what.about} has the type that the schema of the revision gives it."
+            sentence: Sentence | None = Sentence("MUST", ids, typed)
         else:
             sentence = sentence_of(name, str(revision or ""), method, event.transport.startswith("http"))
         if sentence is None:
@@ -183,9 +182,12 @@ class Rulebook:
         says = sentence.says
         if revision is None:
             says += " (Every revision that has it says so; which one is spoken is unknown.)"
+        answers = f"{what.seq}: {what.method}" if isinstance(what, Exchange) and what.seq != event.seq else ""
+        if isinstance(what, Said) and what.request is not None:
+            answers = f"{what.request.event.seq}: {what.request.method}, id {quoted(what.request.id)}"
         self.findings.append(
             Finding(event.seq, event.conn, sender, sentence.level, name, sentence.ids, says, expected, message,
-                    event.http and redact_http(event.http), _request_of(what, event.seq))
+                    event.http and redact_http(event.http), answers)
         )  # fmt: skip
         if isinstance(what, Said) and sentence.level != "HINT":
             what.faults.add(name)
@@ -307,11 +309,3 @@ def _schema_rule(kind: Kind, method: str, revision: str) -> Declared | None:
 
 def _makes_a_task(said: Said) -> bool:
     return "task" in said.result and said.request is not None and "task" in said.request.params
-
-
-def _sentence_of_the_schema(said: Said) -> Sentence:
-    row = METHODS[said.about]
-    other = InputRequiredResult if said.result.get("resultType") == "input_required" else row.result
-    wire = row.params if said.method else _TASK if _makes_a_task(said) else other
-    ids = (f"{said.revision}/schema#{getattr(wire, '__name__', said.about)}",)
-    return Sentence("MUST", ids, f"{said.about} has the type that the schema of the revision gives it.")

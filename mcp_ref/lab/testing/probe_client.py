@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import signal
 import socket
 import subprocess
@@ -224,13 +225,16 @@ class ProbeClient:
             except TransportClosed as problem:
                 why = str(problem)
                 continue
-            opened, offered = any(map(partial(_asks_in, revision), outcome.said)), _offered(outcome)
+            opened = any(map(partial(_asks_in, revision), outcome.said))
+            asked = [each.get("params") or {} for each in outcome.said if each.get("method") == "initialize"][:1]
+            offered = next((row.name for row in SESSION_REVISIONS for each in asked
+                            if row.name == each.get("protocolVersion")), None)  # fmt: skip
             if outcome.code is None:
                 why = "it does not end by itself"
                 continue
             if opened:
                 self.spoken.append(revision)
-            elif not wanted and offered not in (None, *left):
+            elif not wanted and offered is not None and offered not in left:
                 left.append(offered)  # it knows no newer one
         if not self.spoken:
             raise TransportClosed(f"the client does not speak {' or '.join(wanted) or 'any revision'}: {why}")
@@ -276,7 +280,10 @@ class ProbeClient:
         far = Far(revision, steps)
         peer = (_OverHttp if self.http else _OverStdio)(far, self._recorder)
         try:
-            words = _words(self.command, peer.target)
+            # The target stands for several words where it is one, and is one word within another.
+            within = shlex.join(peer.target)
+            words = [each.replace("{target}", within) for word in self.command
+                     for each in (peer.target if word == "{target}" else [word])]  # fmt: skip
             try:
                 child = subprocess.Popen(
                     words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -308,22 +315,6 @@ def _asks_in(revision: str, message: JsonObject) -> bool:
         return message.get("method") == "notifications/initialized"
     opening = message.get("method") in (None, "initialize", "server/discover")
     return not opening and "_meta" in (message.get("params") or {})
-
-
-def _offered(outcome: Outcome) -> Any:
-    """Return the revision of the session era that a client has asked for, if it exists."""
-    asked = [each.get("params") or {} for each in outcome.said if each.get("method") == "initialize"]
-    return next((row.name for row in SESSION_REVISIONS if asked and row.name == asked[0].get("protocolVersion")), None)
-
-
-def _words(command: Sequence[str], target: list[str]) -> list[str]:
-    """Return the command with the target in it: alone it is several words, within a word one."""
-    import shlex
-
-    found: list[str] = []
-    for word in command:
-        found += target if word == "{target}" else [word.replace("{target}", shlex.join(target))]
-    return found
 
 
 def _look(step: JsonObject, outcome: Outcome, plain: Outcome) -> None:
@@ -494,7 +485,14 @@ class _OverHttp:
         with self._tap.answering(request, reply) as (request, reply):
             headers = dict(request.headers)
             if request.method != "POST":
-                self._other(request.method, headers, reply)
+                with self._lock:
+                    self._far.outcome.asked.append((request.method, {**headers, "at": str(time.monotonic())}))
+                    resumes = "last-event-id" in headers
+                    waiting, self._waiting = (self._waiting, []) if resumes else ([], self._waiting)
+                if request.method == "GET" and waiting:
+                    self._stream(reply, {}, waiting)
+                else:
+                    reply.send(200 if request.method == "DELETE" else 405, {"Allow": "POST"})
                 return
             message = _parsed(request.body)
             method = message.get("method") if isinstance(message, dict) else None
@@ -537,15 +535,6 @@ class _OverHttp:
                 if step.get("from", 1) <= seen < step.get("from", 1) + step.get("times", 1):
                     return step
         return None
-
-    def _other(self, method: str, headers: dict[str, str], reply: HttpReply) -> None:
-        with self._lock:
-            self._far.outcome.asked.append((method, {**headers, "at": str(time.monotonic())}))
-            waiting, self._waiting = (self._waiting, []) if "last-event-id" in headers else ([], self._waiting)
-        if method == "GET" and waiting:
-            self._stream(reply, {}, waiting)
-        else:
-            reply.send(200 if method == "DELETE" else 405, {"Allow": "POST"})
 
     def close(self) -> None:
         self._http.close(2)

@@ -214,7 +214,12 @@ def turns_of(trace: str | os.PathLike[str]) -> tuple[list[Turn], list[str]]:
             of = _owner(message, turns, [each for each in waiting.values() if each not in given_up])
         elif of := waiting.pop(key, None):
             of.answered = event.seq
-            _check_revision(name, event.seq, of, message)
+            result = message.get("result")
+            spoken = meta_of(of.sent).get(PROTOCOL_VERSION)
+            if isinstance(result, dict) and of.sent["method"] == "initialize":
+                spoken = result.get("protocolVersion") or spoken
+            if isinstance(result, dict) and spoken is not None and spoken not in REVISIONS:
+                raise ValueError(f"{name}: event {event.seq} is of the revision {spoken!r}, which is not known here")
         else:
             continue
         # News of a subscription stood where something had happened.
@@ -252,16 +257,6 @@ def _owner(message: JsonObject, turns: list[Turn], waiting: list[Turn]) -> Turn:
             return turn
     usual = [turn for turn in waiting if turn.sent["method"] != "subscriptions/listen"]
     return usual[-1] if usual else turns[-1]
-
-
-def _check_revision(name: str, seq: int, turn: Turn, answer: JsonObject) -> None:
-    """Raise ValueError if what was spoken is not a revision of ours."""
-    result = answer.get("result")
-    if isinstance(result, dict):
-        agreed = result.get("protocolVersion") if turn.sent["method"] == "initialize" else None
-        spoken = agreed or meta_of(turn.sent).get(PROTOCOL_VERSION)
-        if spoken is not None and spoken not in REVISIONS:
-            raise ValueError(f"{name}: event {seq} is of the revision {spoken!r}, which is not known here")
 
 
 # -- answering ----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple
 
 from mcp_ref import REVISIONS, JsonObject, McpError, Refusal, Revision, Transport, TransportClosed
-from mcp_ref.facts import Deadline, HttpClientTransport, InProcess, messages, mirror
+from mcp_ref.facts import Deadline, HttpClientTransport, InProcess, StdioClientTransport, messages, mirror
 from mcp_ref.lab.testing.replay import Turn, answer_of, difference, is_message, meta_of, params_of
 from mcp_ref.lab.words import PROTOCOL_VERSION
 
@@ -58,23 +58,18 @@ def against(turns: list[Turn], target: Any, *, ignore: Collection[str] = (), tim
     told: list[str] = []
     count = 0
     for part in parts.values():
-        asking = _Asking(part, _transport(target), IGNORED | set(ignore), timeout)
+        transport: Transport
+        if isinstance(target, str):
+            transport = HttpClientTransport(target)
+        else:
+            transport = StdioClientTransport(target) if isinstance(target, Sequence) else InProcess(target, None)
+        asking = _Asking(part, transport, IGNORED | set(ignore), timeout)
         try:
             asking.play()
         finally:
             asking.transport.close(Deadline(5))
         told, count = [*told, *asking.told], count + asking.compared
     return Compared(told, count)
-
-
-def _transport(target: Any) -> Transport:
-    if isinstance(target, str):
-        return HttpClientTransport(target)
-    if isinstance(target, Sequence):
-        from mcp_ref.facts import StdioClientTransport
-
-        return StdioClientTransport(target)
-    return InProcess(target, None)
 
 
 class _Asked:

@@ -72,10 +72,6 @@ def report(rows: Sequence[Row], name: str, format: str) -> str:
     return FORMATS[format](rows if judged else [Row(name, "error", _NOTHING), *rows], name)
 
 
-def _json(rows: Sequence[Row], name: str) -> str:
-    return json.dumps({"name": name, "rows": [row._asdict() for row in rows]}, indent=1) + "\n"
-
-
 def _markdown(rows: Sequence[Row], name: str) -> str:
     lines = [f"**{name}**: {len(rows)} rows", "", "| | revision | where | what |", "|---|---|---|---|"]
     for row in rows:
@@ -147,6 +143,7 @@ def _sarif(rows: Sequence[Row], name: str) -> str:
 
 
 FORMATS: Final[dict[str, Callable[[Sequence[Row], str], str]]] = {
-    "json": _json, "junit": _junit, "sarif": _sarif, "markdown": _markdown,
+    "json": lambda rows, name: json.dumps({"name": name, "rows": [row._asdict() for row in rows]}, indent=1) + "\n",
+    "junit": _junit, "sarif": _sarif, "markdown": _markdown,
 }  # fmt: skip
 """The names of the formats, and the writer of each; as text each command tells its own."""

@@ -352,17 +352,17 @@ class Partner:
 
     def _compare(self, rest: str, came: Any) -> None:
         """Raise Unreached unless the last message is one that is wanted, and find the sentence that it breaks."""
-        others, breaches = ([*self._following(sign)] for sign in ("or ", "! "))
+
+        def following(sign: str) -> Iterator[str]:
+            while self._lines and self._lines[0].startswith(sign):
+                yield self._lines.pop(0).removeprefix(sign)
+
+        others, breaches = ([*following(sign)] for sign in ("or ", "! "))
         if all(wrong := [self._unlike(each, came) for each in (rest, *others)]):
             self._wrong_at = len(self._events)
             found = (each.rsplit(" | ", 2) for each in breaches)
             self._broke = next(((name, says) for like, name, says in found if not self._unlike(like, came)), None)
             raise Unreached(wrong[0])
-
-    def _following(self, sign: str) -> Iterator[str]:
-        """Take the next lines of the script that begin so."""
-        while self._lines and self._lines[0].startswith(sign):
-            yield self._lines.pop(0).removeprefix(sign)
 
     def _unlike(self, wanted: str, came: Any) -> str:
         return difference(json.loads(wanted), came, self._kept)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mcp_ref import REVISIONS, STATELESS_REVISIONS, JsonObject
+from mcp_ref import REVISIONS, STATELESS_REVISIONS
 from mcp_ref.facts import METHODS, is_meta_key
 from mcp_ref.lab.judge.rules.seen import ORDER, SHAPE, Link, Role, Said, Verdict, as_list, as_object, rule
 from mcp_ref.lab.words import CLIENT_CAPABILITIES, PROTOCOL_VERSION, STATELESS_ERRORS
@@ -42,12 +42,9 @@ def initialize_is_answered_in_full(link: Link, said: Said) -> Verdict:
 
 @rule("result", "initialize", stage=ORDER)
 def initialize_comes_first(link: Link, said: Said) -> Verdict:
-    return (link.early, "initialize before it") if link.early is not None and _begins(link) else None
-
-
-def _begins(link: Link) -> bool:
-    """Return whether `initialize` is the beginning: a process has one session, an HTTP client may open another one."""
-    return link.whole or not link.http
+    # A process has one session, an HTTP client may open another one.
+    begins = link.whole or not link.http
+    return (link.early, "initialize before it") if link.early is not None and begins else None
 
 
 @rule("request", sender="client", stage=ORDER)
@@ -146,28 +143,22 @@ def refused_initialize_names_versions(link: Link, said: Said) -> Verdict:
 @rule("retry", "initialize", sender="client")
 def no_way_back_after_a_modern_error(link: Link, said: Said) -> Verdict:
     error = link.modern
-    if error is None or any(REVISIONS[each].era == "session" for each in _offers(error) if each in REVISIONS):
+    offered = [] if error is None else as_list(as_object(error.error.get("data")).get("supported"))
+    known = (REVISIONS[each] for each in offered if isinstance(each, str) and each in REVISIONS)
+    if error is None or any(revision.era == "session" for revision in known):
         return None
     return f"no initialize: error {error.code} comes from a server of the stateless era"
-
-
-def _offers(error: Said) -> list[str]:
-    return [each for each in as_list(as_object(error.error.get("data")).get("supported")) if isinstance(each, str)]
 
 
 def is_modern_error(said: Said) -> bool:
     return type(said.code) is int and said.code in STATELESS_ERRORS
 
 
-def _extensions(said: Said) -> JsonObject:
-    own = said.result.get("capabilities") if "result" in said.message else said.meta.get(CLIENT_CAPABILITIES)
-    return as_object(as_object(own).get("extensions"))
-
-
 @rule("result", "server/discover", name="extension_names_have_a_prefix_here")
 @rule("request", sender="client")
 def extension_names_have_a_prefix(link: Link, said: Said) -> Verdict:
-    for name in _extensions(said):
+    own = said.result.get("capabilities") if "result" in said.message else said.meta.get(CLIENT_CAPABILITIES)
+    for name in as_object(as_object(own).get("extensions")):
         if not is_meta_key(name) or "/" not in name or name.endswith("/"):
             return f"a name with a prefix, such as com.example/audit, not {name!r}"
     return None

@@ -97,7 +97,10 @@ class Fetcher:
         try:
             return reply, _json(reply)
         except ValueError as problem:
-            return reply, {"error_description": f"it {problem}{_start_of(reply.body)}"}
+            # How the body begins, without what may be secret: a value by its name, or a long word.
+            start = _SECRET.sub(r"\1[...]", " ".join(reply.body[:1000].decode("utf-8", "replace").split()))
+            but = f", but with {_LONG_WORD.sub('[...]', start)[:120]}" if start else ""
+            return reply, {"error_description": f"it {problem}{but}"}
 
     def _send(
         self,
@@ -157,14 +160,6 @@ def _json(reply: Fetched) -> JsonObject:
     if not isinstance(found, dict):
         raise ValueError("did not answer with a JSON object")
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _start_of(body: bytes) -> str:
-    """Return how a body begins, to be added to a message; without what may be secret: a value by its name, or a long
-    word.
-    """
-    text = _SECRET.sub(r"\1[...]", " ".join(body[:1000].decode("utf-8", "replace").split()))
-    return f", but with {_LONG_WORD.sub('[...]', text)[:120]}" if text else ""
 
 
 def without_secrets(said: Any) -> JsonObject:

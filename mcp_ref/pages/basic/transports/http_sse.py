@@ -239,7 +239,10 @@ class SseClientTransport(HttpTransport, Transport):
             named = next((event.data for event in events if event.event == "endpoint"), None)
             if named is None:
                 raise TransportClosed("the server has ended the event stream")
-            self._endpoint = self._checked_endpoint(named)
+            if (target := within(self._url, named)) is None:
+                # It would get our messages.
+                raise RemoteProtocolError(f"the server names another origin to send to, or no URL: {named!r}")
+            self._endpoint = checked_url(target)
             deadline.lift()
             # Daemon: a program that ends without close() must end, though the server has not.
             self._thread = threading.Thread(
@@ -275,14 +278,6 @@ class SseClientTransport(HttpTransport, Transport):
         self._problem = problem
         self._end_call(self._call)
         self._tell(problem)
-
-    def _checked_endpoint(self, named: str) -> str:
-        """Return the URI to send to. Raises: RemoteProtocolError: it is of another origin, which would get our
-        messages, or not a URL."""
-        target = within(self._url, named)
-        if target is None:
-            raise RemoteProtocolError(f"the server names another origin to send to, or no URL: {named!r}")
-        return checked_url(target)
 
     def _tell(self, reason: McpError) -> None:
         """Say once that nothing more will arrive, and only if the peer was told that it had begun."""

@@ -526,8 +526,13 @@ class HttpClientTransport(HttpTransport):
             # 3. Before the agreement: remember how it was received, and the session that has begun.
             if session.revision is None:
                 self.refused = None if reply.status < 300 else reply.refusal("a message", b"")
-                if mirror is None and self.refused is None:
-                    self._begin_session(session, reply.headers.get(SESSION_ID))
+                assigned = reply.headers.get(SESSION_ID) if mirror is None and self.refused is None else None
+                # MUST: a session id consists of visible ASCII (basic/transports#session-management)
+                if assigned is not None and not _VISIBLE.fullmatch(assigned):
+                    raise RemoteProtocolError(f"the server's session id is not visible ASCII: {assigned[:80]!r}")
+                with self._lock:
+                    if self._session is session and assigned is not None:
+                        self._session = session._replace(id=assigned)
             # 4. Refused: with an error that answers the request, or without.
             if not 200 <= reply.status < 300:
                 enough(self._deliver_refusal(reply, session, request_id, mirror is not None))
@@ -553,15 +558,6 @@ class HttpClientTransport(HttpTransport):
             if mirror is None or not call.written:
                 raise
             raise AnswerLost(f"the answer was lost: {problem}") from problem
-
-    def _begin_session(self, session: ClientSession, assigned: str | None) -> None:
-        """Keep the id, if the server has assigned one. Raises: RemoteProtocolError: it cannot be an id."""
-        # MUST: a session id consists of visible ASCII (basic/transports#session-management)
-        if assigned is not None and not _VISIBLE.fullmatch(assigned):
-            raise RemoteProtocolError(f"the server's session id is not visible ASCII: {assigned[:80]!r}")
-        with self._lock:
-            if self._session is session and assigned is not None:
-                self._session = session._replace(id=assigned)
 
     def _deliver_refusal(self, reply: HttpResponse, session: ClientSession, request_id: Any, stateless: bool) -> bytes:
         """Deliver the error by which a refusal answers the request, and give its text; raise for any other refusal.
