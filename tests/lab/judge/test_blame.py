@@ -301,6 +301,17 @@ def test_a_session_without_an_id_may_come_by_several_connections(named: bool) ->
     assert {finding.rule for finding in check(trace)} & faults == (faults if named else set())
 
 
+@pytest.mark.parametrize("at", ["client", "server"])
+def test_a_server_on_http_may_see_a_cancellation_before_its_request(at: str) -> None:
+    """Each comes by a connection of its own; the client itself knows what it sent first."""
+    trace = events(over_http(OLD, T("notifications/cancelled", requestId=1), C(1, "tools/list"), S(1, tools=[])))
+    if at == "server":
+        other = {"send": "receive", "receive": "send"}
+        trace = [event._replace(direction=other[event.direction], peer="client") for event in trace]
+    found = {finding.rule for finding in check(trace)}
+    assert ("cancels_its_own_request" in found) == (at == "client")
+
+
 # -- one finding for one fault ------------------------------------------------------------------------------------
 
 

@@ -286,8 +286,8 @@ def trace_context_has_the_form(link: Link, said: Said) -> Verdict:
 def cancels_its_own_request(link: Link, said: Said) -> Verdict:
     if (said.stateless and said.sender == "server") or "requestId" not in said.params or not link.whole:
         return None
-    if link.scattered or (said.stateless and link.http):
-        # The request may have come by another connection.
+    if link.scattered or (link.http and (said.stateless or link.viewpoint == "server")):
+        # The request may come by another connection, and later: who writes it, and gives it up at once, was as quick.
         return None
     return None if link.cancelling(said) else f"the id of a request that the {said.sender} has sent"
 
