@@ -262,7 +262,7 @@ class _Compiler:
                     return inner
 
                 def load(value: Any) -> Any:
-                    """Its type is told first, and then whether it is within bounds."""
+                    """Load the value, whose type is told first, and check that it is within bounds."""
                     loaded = value if inner is None else inner(value)
                     if found := problems(value):
                         raise SchemaMismatch(*(("", problem) for problem in found))
