@@ -24,7 +24,8 @@ GRACE = 10.0
 
 
 def _ours() -> set[threading.Thread]:
-    return {thread for thread in threading.enumerate() if thread.name.startswith("mcp-")}
+    """Our threads that run: Python remembers one for ever whose start Ctrl-C has interrupted."""
+    return {thread for thread in threading.enumerate() if thread.name.startswith("mcp-") and thread.is_alive()}
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -316,7 +316,8 @@ BAD_PEERS = {
     "no conversation begins: no answer in 3 s (--timeout)": ["--", *PYTHON, "import signal; signal.pause()"],
     "no conversation begins: ": ["--", *PYTHON, "while True: print('Listening ...')"],
     "no conversation begins: no answer": [
-        "--revision", "2025-06-18", "--", *PYTHON, "while True: print('{\"jsonrpc\": \"2.0\", \"method\": \"x\"}')",
+        "--revision", "2025-06-18", "--", *PYTHON,
+        "import time\nwhile not time.sleep(0.001): print('{\"jsonrpc\": \"2.0\", \"method\": \"x\"}', flush=True)",
     ],
     "no conversation begins: no answer from http://127.0.0.1:1/mcp": ["--", "http://127.0.0.1:1/mcp"],
     "the client does not speak any revision: the client said nothing": ["--client", "--", *PYTHON, "pass", "{target}"],
