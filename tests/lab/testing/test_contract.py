@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from typing import Any
 
@@ -201,8 +202,8 @@ def test_references_by_the_thousand_are_compared_in_seconds_or_said_to_be_undeci
     refs = {f"p{n}": {"$ref": "#/$defs/d", "description": f"{n}"} for n in range(2_000)}
     [told] = changed(refs, {"d": large}, {"d": {**large, "title": "new"}})
     assert told.effect == "look" and "cannot be compared: more than" in told.says
-    # It was 16 seconds, and 26.
-    assert time.thread_time() - began < 12
+    # It was 16 seconds, and 26. What counts lines takes time of its own.
+    assert time.thread_time() - began < (12 if sys.gettrace() is None else 120)
 
 
 def test_schemas_nested_too_deeply_are_said_to_be_undecided() -> None:
