@@ -53,7 +53,7 @@ from mcp_ref.kit.threads.deadline import SIGNAL_INTERVAL, Clock, Deadline
 from mcp_ref.kit.threads.forks import check_process, end_child
 from mcp_ref.kit.threads.warn_once import Complaints
 from mcp_ref.kit.threads.workers import Workers, before_block
-from mcp_ref.kit.typed.json_text import weigh
+from mcp_ref.kit.typed.json_text import weigh_text
 from mcp_ref.pages.basic.batching import take_batch
 from mcp_ref.pages.basic.lifecycle import Lifecycle
 from mcp_ref.pages.basic.meta import check_meta_key
@@ -74,6 +74,8 @@ refusals wait to be written; a peer that reads none of them in `REFUSAL_TIMEOUT`
 
 MAX_IN_FLIGHT_SIZE = 256 << 20  # bytes of those whose handlers run or wait
 REFUSAL_TIMEOUT = 30.0  # seconds
+
+_NO_CLOCK = nullcontext()
 
 MAX_UNREAD = 10_000
 """Notifications that may wait for the caller of one request, whose callback is slow; any more are dropped."""
@@ -426,22 +428,25 @@ class Connection:
         except Refusal as refusal:
             self.refuse(None, refusal, reply or self.channel, here=False)
             return
-        self.route(message, reply or self.channel, here=False)
+        # What is alone has room, and is not weighed.
+        weight = weigh_text(data) if self._handled_size else 1
+        self.route(message, reply or self.channel, here=False, weight=weight)
 
-    def route(self, message: Any, reply: Reply, here: bool = True) -> None:
+    def route(self, message: Any, reply: Reply, here: bool = True, weight: int = 0) -> None:
         """Put a response into the queue of its request; pass anything else on by its kind.
 
         Args:
             here: whether the calling thread answers requests, to `reply`, as over HTTP; else a worker does.
+            weight: bytes that it takes; 0 over HTTP, whose bodies have a bound of their own.
         """
         problem: RemoteProtocolError | None = None
         try:
             if isinstance(message, list):
-                take_batch(self, message, reply, here)
+                take_batch(self, message, reply, here, weight)
                 return
             kind = messages.kind_of(message)
             if kind == "request":
-                self._take_request(message, reply, here)
+                self._take_request(message, reply, here, weight)
                 return
             if kind == "notification":
                 self._take_notification(message)
@@ -476,7 +481,7 @@ class Connection:
             # (basic/utilities/cancellation#behavior-requirements)
             log.debug("ignored an answer to the id %r, which nothing waits for", request_id)
 
-    def _take_request(self, message: JsonObject, reply: Reply, here: bool) -> None:
+    def _take_request(self, message: JsonObject, reply: Reply, here: bool, weight: int) -> None:
         method, params = message["method"], message.get("params") or {}
         if not self.terms.takes_requests:
             # A server MUST NOT send requests, or a client responses (2026-07-28/basic/patterns/index#;
@@ -484,16 +489,15 @@ class Connection:
             self.complain("ignored a request: servers send none in %s", self.terms.revision)
             return
         incoming, workers = ServedRequest(message["id"], method, params, reply), self._workers
-        # What is alone has room, and is not weighed.
-        incoming.weight = weigh(params) if self._handled_size else 1
         with self._lock:
             if incoming.id in self.unanswered:
                 raise InvalidRequest(f"Invalid request: id {incoming.id!r} is still in flight")
             # Requests that were cancelled before their turn are no longer in the table, and still wait for a worker.
             waiting = max(len(self.unanswered), len(workers.waiting) + len(workers.urgent))
-            if waiting >= MAX_IN_FLIGHT or self._handled_size + incoming.weight > MAX_IN_FLIGHT_SIZE:
+            if waiting >= MAX_IN_FLIGHT or self._handled_size + weight > MAX_IN_FLIGHT_SIZE:
                 raise InternalError("Too many requests in flight")
-            self._handled_size += incoming.weight
+            self._handled_size += weight
+            incoming.weight = weight
             if self.closed is None:
                 self.unanswered[incoming.id] = incoming
         answer: JsonObject | Refusal | Answerer
@@ -585,7 +589,7 @@ class Connection:
         if callable(answer) and incoming.reason is None:
             threading.current_thread().doing = f"{incoming.method} (id {incoming.id!r})"  # type: ignore[attr-defined]
             try:
-                with self._clock or nullcontext():
+                with self._clock or _NO_CLOCK:
                     result = answer(incoming)
             except Refusal as refusal:
                 result = refusal

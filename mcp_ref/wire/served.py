@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from mcp_ref.errors import HttpStatusError, InternalError, LocalProtocolError, McpError, TransportClosed
-from mcp_ref.kit.threads.deadline import Cancel, Deadline, holding
+from mcp_ref.kit.threads.deadline import Cancel, Deadline, acquire
 from mcp_ref.kit.threads.warn_once import outcome
 from mcp_ref.wire import messages
 from mcp_ref.wire.messages import JsonObject
@@ -84,7 +84,7 @@ class ServedRequest(Cancel):
         self.id, self.method, self.params, self.reply = request_id, method, params, reply
         self.inputs: JsonObject = {}
         self.state: Any = None
-        self.weight = 0  # of `params`, while its handler runs or waits
+        self.weight = 0  # bytes that it takes, while its handler runs or waits
         self._gone = gone
         self._writing = threading.Lock()  # guards _ended, and is held for the write that belongs to it
         self._ended, self._began = False, time.monotonic()
@@ -130,12 +130,15 @@ class ServedRequest(Cancel):
 
         Raises: LocalProtocolError: the request is answered.
         """
-        with holding(self._writing, deadline, "waiting for another message of the request to be written"):
+        acquire(self._writing, deadline, "waiting for another message of the request to be written")
+        try:
             if self._ended:
                 raise LocalProtocolError("the request was answered: its context can no longer ask anything")
             # SHOULD: messages before the response relate to the request
             # (basic/transports#sending-messages-to-the-server)
             self.reply.send(message, deadline)
+        finally:
+            self._writing.release()
         pending.sent = True
         pending.take(deadline)
 

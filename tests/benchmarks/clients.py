@@ -9,14 +9,14 @@ import asyncio
 import time
 
 from mcp_ref import Client
-from tests.benchmarks.driver import SERVERS
+from tests.benchmarks.driver import command
 
 HELLO = {"text": "hi"}
 
 
 def ours(count: int, url: str | None = None) -> float:
     """Calls a second, one after the other, by `mcp_ref.Client`."""
-    with Client(url or SERVERS["bare"], revision="2025-11-25") as client:
+    with Client(url or command("bare"), revision="2025-11-25") as client:
         for _ in range(min(count, 100)):
             client.call_tool("echo", HELLO)
         began = time.perf_counter()
@@ -30,7 +30,7 @@ def sdk(count: int, url: str | None = None) -> float:
     from mcp import Client as SdkClient
     from mcp import StdioServerParameters
 
-    program, *arguments = SERVERS["bare"]
+    program, *arguments = command("bare")
     target = url or StdioServerParameters(command=program, args=arguments)
 
     async def calls() -> float:

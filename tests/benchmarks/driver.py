@@ -13,10 +13,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
-# -P: not with this folder first, whose http.py is not Python's.
-SERVERS = {name: [sys.executable, "-P", str(HERE / f"{name}_server.py")] for name in ("bare", "our", "sdk")}
+ROOT = Path(__file__).parent.parent.parent
+
 
 WINDOW = 64
 """Calls in flight, where not one after the other."""
@@ -29,10 +27,16 @@ class Run(NamedTuple):
     cpu: float
 
 
-def environment() -> dict[str, str]:
-    """That of this process, but so that compiled modules are kept: a start shall not compile."""
+def command(program: str, tree: Path = ROOT) -> list[str]:
+    """Return what starts a server of the benchmarks, as a tree has it."""
+    # -P: not with this folder first, whose http.py is not Python's.
+    return [sys.executable, "-P", str(tree / "tests" / "benchmarks" / f"{program}_server.py")]
+
+
+def environment(tree: Path = ROOT) -> dict[str, str]:
+    """Return that of this process, but so that compiled modules are kept: a start shall not compile."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPATH": str(ROOT)}
+    return {**kept, "PYTHONPATH": str(tree)}
 
 
 INFO = {"name": "driver", "version": "1"}
@@ -59,22 +63,21 @@ ENVELOPE = {
 
 
 def cpu_of(process: int) -> float:
-    """Seconds of CPU that a process has used in the threads that it has now, in nanosecond steps."""
-    tasks = Path(f"/proc/{process}/task")
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
+    """Return the seconds of CPU that a process has used, also in threads that have ended (Linux)."""
+    return time.clock_gettime(~process << 3 | 2)  # as clock_getcpuclockid(3) makes the number of its clock
 
 
 class Driven:
     """A server under way; in the session era with a session open."""
 
-    def __init__(self, name: str, era: str = "session") -> None:
+    def __init__(self, name: str, era: str = "session", tree: Path = ROOT) -> None:
         self._process = subprocess.Popen(
-            SERVERS[name],
+            command(name, tree),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
-            env=environment(),
+            env=environment(tree),
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()

@@ -15,21 +15,20 @@ import re
 import selectors
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any, Self
 
-from tests.benchmarks.driver import ENVELOPE, HERE, INITIALIZE, Run, cpu_of, environment
+from tests.benchmarks.driver import ENVELOPE, INITIALIZE, ROOT, Run, command, cpu_of, environment
 from tests.benchmarks.driver import line as encode
 from tests.benchmarks.stdio import ERAS, Row, client_row, table
 from tests.support.machine import free_port
 
 SERVERS = {
-    "bare": ["bare_http_server.py"],
-    "our": ["our_server.py"],
-    "sdk": ["sdk_server.py"],
-    "json": ["sdk_server.py", "json"],
+    "bare": ["bare_http"],
+    "our": ["our"],
+    "sdk": ["sdk"],
+    "json": ["sdk", "json"],
 }
 CONNECTIONS = (1, 8, 32)
 MARKS = {"session": (4.5, 1.5), "stateless": (4.0, 1.6)}
@@ -82,11 +81,11 @@ class Connection:
 class Driven:
     """A server under way."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, tree: Path = ROOT) -> None:
         self.port = free_port()
         program, *arguments = SERVERS[name]
-        command = [sys.executable, "-P", str(HERE / program), str(self.port), *arguments]
-        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment())
+        start = [*command(program, tree), str(self.port), *arguments]
+        self.process = subprocess.Popen(start, stderr=subprocess.DEVNULL, env=environment(tree))
         self._await()
 
     def _await(self) -> None:

@@ -7,9 +7,13 @@ import statistics
 import subprocess
 import sys
 import time
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
-from tests.benchmarks.driver import INITIALIZE, SERVERS, environment, line
+from tests.benchmarks.driver import INITIALIZE, ROOT, command, environment, line
+
+Each = TypeVar("Each")
 
 
 class Start(NamedTuple):
@@ -21,29 +25,31 @@ class Start(NamedTuple):
 
 def imports(rounds: int) -> dict[str, Start]:
     """A bare interpreter, and one that imports mcp_ref, in turns."""
-    return _medians({"bare": "pass", "our": "import mcp_ref"}, _run, rounds)
+    return medians({"bare": "pass", "our": "import mcp_ref"}, run, rounds)
 
 
 def cold_starts(rounds: int, servers: tuple[str, ...]) -> dict[str, Start]:
     """From the launch of a server to its answer to `initialize`, in turns; the CPU includes the server's end."""
-    return _medians({name: name for name in servers}, _answer, rounds)
+    return medians({name: name for name in servers}, answer, rounds)
 
 
-def _run(code: str) -> float:
+def run(code: str, tree: Path = ROOT) -> float:
+    """Run a program that can import a tree; the seconds that it took."""
     began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", code], env=environment(), check=True)
+    subprocess.run([sys.executable, "-c", code], env=environment(tree), cwd=tree, check=True)
     return time.perf_counter() - began
 
 
-def _answer(server: str) -> float:
+def answer(server: str, tree: Path = ROOT) -> float:
+    """Start a server of a tree, and end it once it has answered; the seconds until then."""
     began = time.perf_counter()
     process = subprocess.Popen(
-        SERVERS[server],
+        command(server, tree),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         bufsize=0,
-        env=environment(),
+        env=environment(tree),
     )
     with process:
         assert process.stdin is not None and process.stdout is not None
@@ -55,7 +61,8 @@ def _answer(server: str) -> float:
     return seconds
 
 
-def _medians(candidates, start, rounds: int) -> dict[str, Start]:  # type: ignore[no-untyped-def]
+def medians(candidates: Mapping[str, Each], start: Callable[[Each], float], rounds: int) -> dict[str, Start]:
+    """Start each candidate in turn, round by round."""
     taken: dict[str, list[Start]] = {name: [] for name in candidates}
     for each in candidates.values():
         start(each)

@@ -14,7 +14,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -457,7 +457,9 @@ def test_reports_of_progress_for_a_slow_callback_have_so_many_bytes() -> None:
 def test_requests_whose_handlers_wait_have_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer, "MAX_IN_FLIGHT_SIZE", 8 * MB)
     go = threading.Event()
-    with using_at_most(8 * MB + 6 * MB), a_peer(lambda incoming: go.wait(PATIENCE) and {}, cap=1) as (_, wire):
+    handling = a_peer(lambda incoming: go.wait(PATIENCE) and {}, cap=1)
+    with using_at_most(8 * MB + 6 * MB), handling as (_, wire), ExitStack() as at_end:
+        at_end.callback(go.set)
         for number in range(30):
             wire.send({"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": {"a": "x" * MB}})
         refused = [wire.receive() for _ in range(22)]

@@ -18,7 +18,7 @@ from typing import Any
 
 from mcp_ref.errors import RequestTimeout, TransportClosed
 from mcp_ref.kit.process.pipes import InputStopped, LineSplitter, LineTooLong, WakePipe, Writable, chunks
-from mcp_ref.kit.threads.deadline import CLOSED, Deadline, has_ended, holding
+from mcp_ref.kit.threads.deadline import CLOSED, Deadline, acquire, has_ended, holding
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +120,8 @@ class LineTransport:
         line = self.encode(message) + b"\n"
         rest = memoryview(line)
         # 1. Its turn.
-        with holding(self._write_lock, deadline, "waiting for another message to be written"):
+        acquire(self._write_lock, deadline, "waiting for another message to be written")
+        try:
             # 2. The note, before the write: the answer could be noted first otherwise.
             if self._tap is not None and self._broken is None:
                 self._tap.note("send", message)
@@ -140,6 +141,8 @@ class LineTransport:
                 if len(rest) < len(line) or not isinstance(problem, RequestTimeout):
                     self._break(IN_PART)
                 raise
+        finally:
+            self._write_lock.release()
         # 4. What became of it. The reader knows more than the writer, when it has got to the end.
         if rest:
             if self._threads and not self._closed and self._broken != IN_PART:

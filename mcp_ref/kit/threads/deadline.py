@@ -208,23 +208,25 @@ class Cancel:
             self._callbacks.remove(callback)
 
 
-@contextmanager
-def holding(lock: threading.Lock | threading.RLock, deadline: Deadline, doing: str) -> Iterator[None]:
-    """Hold a lock, which is waited for at most until the deadline.
-
-    >>> with holding(lock, deadline, "waiting for another message to be written"):
-    ...     ...
+def acquire(lock: threading.Lock | threading.RLock, deadline: Deadline, doing: str) -> None:
+    """Take a lock, which is waited for at most until the deadline.
 
     Args:
         lock: an `RLock` if the main thread may take it: Ctrl-C between two steps may leave it held, and the main thread
             can take it again all the same.
 
-    Raises: RequestTimeout: the deadline passed first; the text says what was being done. The block does not run.
+    Raises: RequestTimeout: the deadline passed first; the text says what was being done.
     """
     # At first without waiting: the lock is free as a rule, and then nobody need look at the clock.
     if not lock.acquire(False):
         while not lock.acquire(timeout=deadline.at_most(_LONGEST_WAIT)):
             deadline.check(doing)
+
+
+@contextmanager
+def holding(lock: threading.Lock | threading.RLock, deadline: Deadline, doing: str) -> Iterator[None]:
+    """Hold a lock for a block, which does not run where `acquire` raises."""
+    acquire(lock, deadline, doing)
     try:
         yield
     finally:

@@ -4,7 +4,7 @@ The contract: `decode` raises ValueError for `NaN`, an infinity, a number that i
 JSON, and RecursionError where it is nested too deeply. `check_count`, which costs a look through the text, raises
 ValueError for more than `MAX_VALUES` values; a text of up to so many characters needs none. `encode` writes no line
 break and raises TypeError, ValueError or RecursionError for what is not JSON; `encode_ascii` does the same with escapes
-for whatever is not ASCII. `weigh` says how much of a bound in bytes a value takes.
+for whatever is not ASCII. `weigh` says how much of a bound in bytes a value takes, `weigh_text` does from its text.
 """
 
 from __future__ import annotations
@@ -59,6 +59,12 @@ def weigh(value: object) -> int:
     except RecursionError:
         return sys.maxsize
     return sys.getsizeof(text) + 100 * _values(_without_strings(text)[0])
+
+
+def weigh_text(data: bytes) -> int:
+    """Return the bytes that the value of a JSON text takes, at most: commas and brackets in its strings count, too."""
+    values = data.count(b"[") + data.count(b"{") + data.count(b",")
+    return len(data) * (1 if data.isascii() else 4) + 100 * values
 
 
 def weigh_up_to(most: int, value: object) -> int:

@@ -74,7 +74,7 @@ def request_batch(
 # -- receiving one ---------------------------------------------------------------------------------------------------
 
 
-def take_batch(self: Any, batch: list[Any], reply: Reply, here: bool) -> None:
+def take_batch(self: Any, batch: list[Any], reply: Reply, here: bool, weight: int) -> None:
     """Route the messages of a batch that has arrived; their answers go out together."""
     if not self.terms.revision.batching:
         # MUST: refuse a batch where the revision has none: a line is one message (for a POST, see
@@ -96,7 +96,7 @@ def take_batch(self: Any, batch: list[Any], reply: Reply, here: bool) -> None:
         elif isinstance(method, str) and (method in UNCANCELLABLE or is_stateless(method, message.get("params"))):
             refusal = InvalidRequest(f"Invalid request: {method} must not be part of a batch")
         else:
-            self.route(message, collected, here)
+            self.route(message, collected, here, weight // len(batch))
             continue
         self.refuse(messages.readable_id(message), refusal, collected, here, message)
 

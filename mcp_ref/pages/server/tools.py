@@ -335,7 +335,6 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
         raise InvalidParams(wrong) from None
     if entry.context_parameter is not None:
         arguments[entry.context_parameter] = ctx
-    process = os.getpid()
     try:
         return _result_of(entry, entry.function(**arguments), ctx)
     except (Refusal, RequestCancelled):
@@ -344,7 +343,7 @@ def tools_call(ctx: Context, params: CallToolRequestParams) -> CallToolResult:
         # SHOULD: errors of a tool are results, so that the model can see them (server/tools#error-handling)
         return _failed(str(failure))
     except (Exception, SystemExit) as failure:
-        if isinstance(failure, SystemExit) and os.getpid() != process:
+        if isinstance(failure, SystemExit) and os.getpid() != ctx.server.process:
             raise  # The function has forked, and its child must end, and not answer.
         # An ErrorResponse that the function got from another server comes here, too: only a Refusal is for our client.
         # MUST: sanitize tool outputs: the traceback stays here (server/tools#security-considerations)
@@ -360,6 +359,8 @@ def _failed(message: str) -> CallToolResult:
 
 def _result_of(entry: ToolEntry, value: Any, ctx: Context) -> CallToolResult:
     """Make a result of a function's value; see `tools_call`. Raises: TypeError: JSON cannot hold it."""
+    if isinstance(value, str) and entry.output_problems is None:
+        return {"content": [{"type": "text", "text": value}]}
     is_result = isinstance(value, dict) and _is_result(value)
     several = value if isinstance(value, list | tuple) else [value]
     as_blocks = all(isinstance(each, str) or is_block(each) for each in several)

@@ -29,6 +29,7 @@ class Server(FakeServer):
     """Registers tools, and answers."""
 
     tool = tools.tool
+    process = os.getpid()
 
     def call(self, name: str, arguments: Any = None, revision: Revision = LATEST) -> Any:
         params: Any = {"name": name} if arguments is None else {"name": name, "arguments": arguments}

@@ -108,7 +108,7 @@ def check_accept(request: HttpRequest, *needed: str) -> None:
     """Refuse with 406 unless the client accepts every media type that the page wants it to list."""
     parts = (part.partition(";") for part in request.headers.get("accept", "").split(","))
     # What has no weight is not accepted, and the narrowest range decides (RFC 9110 12.4.2, 12.5.1).
-    accepts = {kind.strip().lower(): not _NO_WEIGHT.search(more) for kind, _, more in parts}
+    accepts = {kind.strip().lower(): not (more and _NO_WEIGHT.search(more)) for kind, _, more in parts}
     for kind in needed:
         # MUST: a client lists `application/json` and `text/event-stream` in `Accept`
         # (basic/transports#sending-messages-to-the-server)
