@@ -128,9 +128,7 @@ def find_revision(revision: str | Revision) -> Revision:
 
 
 def in_order(names: str | Revision | Sequence[str | Revision]) -> tuple[Revision, ...]:
-    """Return the revisions of that name or those, each once, oldest first; ValueError if none is named, or an unknown
-    one.
-    """
+    """Return the revisions of these names, each once, oldest first; ValueError: no name, or an unknown one."""
     names = [names] if isinstance(names, str | Revision) else names
     rows = sorted({find_revision(name) for name in names}, key=lambda row: row.order)
     if not rows:

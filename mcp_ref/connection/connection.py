@@ -74,7 +74,6 @@ refusals wait to be written; a peer that reads none of them in `REFUSAL_TIMEOUT`
 
 MAX_IN_FLIGHT_SIZE = 256 << 20  # bytes of those whose handlers run or wait
 REFUSAL_TIMEOUT = 30.0  # seconds
-
 _NO_CLOCK = nullcontext()
 
 MAX_UNREAD = 10_000
@@ -88,9 +87,7 @@ Answerer = Callable[[ServedRequest], JsonObject | None]
 
 
 class Role(Protocol):
-    """The decisions that a connection leaves to its role: a server's session, or a client's conversation of either
-    era.
-    """
+    """The decisions that a connection leaves to its role: a server's session, or a client's conversation."""
 
     lifecycle: Lifecycle
     """Says which messages may be sent while it is not open."""

@@ -317,9 +317,7 @@ class Server:
             self.generation += 1
 
     def introduction(self, owner: str | None = None) -> Introduction:
-        """Return what a client is told when it opens a session; `owner` is who asks, if they can be told from
-        others.
-        """
+        """Return what a client is told when it opens a session; `owner` is who asks, if that is known."""
         # MUST: declare `logging` to send log messages (server/utilities/logging#capabilities)
         capabilities: JsonObject = {"logging": {}}
         if self._experimental:

@@ -24,7 +24,7 @@ from tests.benchmarks.driver import ROOT, WINDOW
 Server = TypeVar("Server")
 
 TURNS = 8
-"""Of each figure in each round, in which both servers are started anew."""
+"""Of each figure in each round, for which both servers start."""
 
 Pairs = dict[str, list[tuple[float, float]]]
 """Of each figure what it is here and there, turn by turn."""
