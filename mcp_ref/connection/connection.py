@@ -425,25 +425,23 @@ class Connection:
         except Refusal as refusal:
             self.refuse(None, refusal, reply or self.channel, here=False)
             return
-        # What is alone has room, and is not weighed.
-        weight = weigh_text(data) if self._handled_size else 1
-        self.route(message, reply or self.channel, here=False, weight=weight)
+        self.route(message, reply or self.channel, here=False, data=data)
 
-    def route(self, message: Any, reply: Reply, here: bool = True, weight: int = 0) -> None:
+    def route(self, message: Any, reply: Reply, here: bool = True, data: bytes = b"") -> None:
         """Put a response into the queue of its request; pass anything else on by its kind.
 
         Args:
             here: whether the calling thread answers requests, to `reply`, as over HTTP; else a worker does.
-            weight: bytes that it takes; 0 over HTTP, whose bodies have a bound of their own.
+            data: its text; none over HTTP, whose bodies have a bound of their own.
         """
         problem: RemoteProtocolError | None = None
         try:
             if isinstance(message, list):
-                take_batch(self, message, reply, here, weight)
+                take_batch(self, message, reply, here, data)
                 return
             kind = messages.kind_of(message)
             if kind == "request":
-                self._take_request(message, reply, here, weight)
+                self._take_request(message, reply, here, data)
                 return
             if kind == "notification":
                 self._take_notification(message)
@@ -478,7 +476,7 @@ class Connection:
             # (basic/utilities/cancellation#behavior-requirements)
             log.debug("ignored an answer to the id %r, which nothing waits for", request_id)
 
-    def _take_request(self, message: JsonObject, reply: Reply, here: bool, weight: int) -> None:
+    def _take_request(self, message: JsonObject, reply: Reply, here: bool, data: bytes) -> None:
         method, params = message["method"], message.get("params") or {}
         if not self.terms.takes_requests:
             # A server MUST NOT send requests, or a client responses (2026-07-28/basic/patterns/index#;
@@ -486,15 +484,16 @@ class Connection:
             self.complain("ignored a request: servers send none in %s", self.terms.revision)
             return
         incoming, workers = ServedRequest(message["id"], method, params, reply), self._workers
+        # What is alone has room, and is not weighed.
+        incoming.weight = weigh_text(data) if self._handled_size else 1
         with self._lock:
             if incoming.id in self.unanswered:
                 raise InvalidRequest(f"Invalid request: id {incoming.id!r} is still in flight")
             # Requests that were cancelled before their turn are no longer in the table, and still wait for a worker.
             waiting = max(len(self.unanswered), len(workers.waiting) + len(workers.urgent))
-            if waiting >= MAX_IN_FLIGHT or self._handled_size + weight > MAX_IN_FLIGHT_SIZE:
+            if waiting >= MAX_IN_FLIGHT or self._handled_size + incoming.weight > MAX_IN_FLIGHT_SIZE:
                 raise InternalError("Too many requests in flight")
-            self._handled_size += weight
-            incoming.weight = weight
+            self._handled_size += incoming.weight
             if self.closed is None:
                 self.unanswered[incoming.id] = incoming
         answer: JsonObject | Refusal | Answerer

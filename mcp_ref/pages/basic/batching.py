@@ -74,7 +74,7 @@ def request_batch(
 # -- receiving one ---------------------------------------------------------------------------------------------------
 
 
-def take_batch(self: Any, batch: list[Any], reply: Reply, here: bool, weight: int) -> None:
+def take_batch(self: Any, batch: list[Any], reply: Reply, here: bool, data: bytes) -> None:
     """Route the messages of a batch that has arrived; their answers go out together."""
     if not self.terms.revision.batching:
         # MUST: refuse a batch where the revision has none: a line is one message (for a POST, see
@@ -87,7 +87,8 @@ def take_batch(self: Any, batch: list[Any], reply: Reply, here: bool, weight: in
     # MUST: a receiver supports batches: their answers are collected in one array (2025-03-26/basic/index#batching)
     answered = wants_answer if self.terms.role == "server" else messages.asks
     collected = BatchReply(reply, sum(map(answered, batch)))
-    for message in batch:
+    share = len(data) // len(batch)
+    for number, message in enumerate(batch):
         method = message.get("method") if isinstance(message, dict) and "id" in message else None
         if isinstance(message, list):
             refusal = InvalidRequest("Invalid request: a message must be an object")
@@ -96,7 +97,7 @@ def take_batch(self: Any, batch: list[Any], reply: Reply, here: bool, weight: in
         elif isinstance(method, str) and (method in UNCANCELLABLE or is_stateless(method, message.get("params"))):
             refusal = InvalidRequest(f"Invalid request: {method} must not be part of a batch")
         else:
-            self.route(message, collected, here, weight // len(batch))
+            self.route(message, collected, here, data[number * share : (number + 1) * share])
             continue
         self.refuse(messages.readable_id(message), refusal, collected, here, message)
 
