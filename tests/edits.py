@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 Row = dict[str, Any]
@@ -35,7 +36,7 @@ def edited(text: str, row: Row) -> ast.Module:
 
 def place(tree: ast.Module, row: Row) -> tuple[tuple[ast.AST, str, int | None], list[Any], list[Any]]:
     """Find what a row replaces, and parse both; raises ValueError unless it stands there exactly once."""
-    scopes = [scope for name, scope in [("", tree), *_named(tree)] if name == row["in"]]
+    scopes = [scope for name, scope in scopes_of(tree) if name == row["in"]]
     old, new = _code(row["old"]), _code(row["new"])
     if (expression := _expression(old)) and (instead := _expression(new)):
         old, new = expression, instead
@@ -44,6 +45,12 @@ def place(tree: ast.Module, row: Row) -> tuple[tuple[ast.AST, str, int | None], 
         where = row["in"] or "the module"
         raise ValueError(f"{row['old']!r} must stand in {where} exactly once, not {len(places)} times")
     return places[0], old, new
+
+
+@lru_cache(maxsize=200)
+def scopes_of(tree: ast.Module) -> list[tuple[str, ast.AST]]:
+    """Return the module, and each function and class, with its qualified name."""
+    return [("", tree), *_named(tree)]
 
 
 def _code(text: str) -> list[Any]:

@@ -71,7 +71,8 @@ def _imports(node: ast.AST, *, types: bool) -> Iterator[ast.Import | ast.ImportF
     if isinstance(node, ast.Import | ast.ImportFrom):
         yield node
     for child in ast.iter_child_nodes(node):
-        yield from _imports(child, types=types)
+        if not isinstance(child, ast.expr):
+            yield from _imports(child, types=types)
 
 
 @cache

@@ -19,6 +19,7 @@ import pytest
 
 from mcp_ref import Client, Command, Context, Server, TransportClosed, text_of
 from tests.pages.basic.transports.streamable_http.raw import until
+from tests.slow import THOROUGH
 from tests.support.machine import held
 from tests.support.wire import PATIENCE
 
@@ -123,7 +124,7 @@ def test_ctrl_c_comes_out_of_a_call_and_the_next_one_works_or_says_why_not(way: 
         before = held()
         interrupter = Interrupter(0.003, 7)
         try:
-            for number in range(100):
+            for number in range(100 if THOROUGH else 40):
                 late.append(interrupter.during(wait if number % 4 == 0 else call) or 0.0)
                 began = time.monotonic()
                 try:

@@ -113,7 +113,7 @@ def texts_of_errors() -> Iterator[tuple[str, str]]:
         kinds |= {each.name for each in classes if kinds & {ast.unparse(base) for base in each.bases}}
     for path, tree in found:
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in kinds and node.args:
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in kinds and node.args:
                 parts = [part for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant)]
                 yield f"{path.name}:{node.lineno}", " ".join(str(part.value) for part in parts)
 

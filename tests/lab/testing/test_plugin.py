@@ -116,6 +116,7 @@ def test_each_revision_is_met_over_its_own_transport(run: Runner) -> None:
     result.stdout.fnmatch_lines(["*[[]2024-11-05-sse] PASSED*", "*[[]2026-07-28-http] PASSED*"])
 
 
+@pytest.mark.slow
 def test_the_tests_run_under_xdist(run: Runner) -> None:
     result = run("-n", "2", "-o", "mcp_allow=tool_names_are_plain", "-o", "mcp_over=http")
     result.assert_outcomes(passed=12)
