@@ -15,9 +15,6 @@ def held() -> tuple[list[str], int]:
     return threads, len(os.listdir("/proc/self/fd"))
 
 
-_reserved: list[socket.socket] = []
-
-
 def free_port() -> int:
     """A port for a program that has to be told one.
 
@@ -32,6 +29,6 @@ def free_port() -> int:
         except OSError:
             sign.close()
         else:
-            _reserved.append(sign)
+            sign.detach()  # open until the process ends
             return port
     raise AssertionError("no port is free")
