@@ -60,6 +60,10 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
+# Under nohup it is ignored, and so would be by the programs that tests start, and end by it.
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
 # Where no bytecode is to be written, each process of the hundreds that tests start would compile all it imports, and
 # pytest every test in each of its processes: here it is written, but not beside the sources.
 if sys.dont_write_bytecode:

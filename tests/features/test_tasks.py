@@ -295,10 +295,12 @@ def test_who_asks_for_tasks_that_are_not_there_causes_one_warning(caplog: pytest
 
 
 def test_a_task_that_was_cancelled_reports_nothing_more() -> None:
-    server, go_on, over, told = Server("jobs"), threading.Event(), threading.Event(), list[Any]()
+    server, told = Server("jobs"), list[Any]()
+    began, go_on, over = threading.Event(), threading.Event(), threading.Event()
 
     @server.tool(task="required")
     def report(ctx: Context) -> str:
+        began.set()
         go_on.wait(60)
         ctx.progress(1, 2)
         over.set()
@@ -306,6 +308,7 @@ def test_a_task_that_was_cancelled_reports_nothing_more() -> None:
 
     with connected(server, trace=told.append) as client:
         task = client.call_tool_as_task("report", on_progress=lambda *report: None)
+        assert began.wait(60)  # what is cancelled before that never runs
         task.cancel()
         go_on.set()
         assert over.wait(60)

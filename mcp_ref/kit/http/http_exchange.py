@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 import select
 import socket
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -142,6 +143,7 @@ def nothing_here(paths: Iterable[str], request: HttpRequest, reply: HttpReply) -
     reply.send(404, {"Content-Type": "text/plain; charset=utf-8"}, text.encode())
 
 
+_DONT_WAIT: int = getattr(socket, "MSG_DONTWAIT", 0)  # without it, only this thread reads what is ready
 HANG_UP = getattr(select, "POLLRDHUP", 0)
 """The client has ended its sending, on systems that tell so while something it sent waits to be read."""
 
@@ -150,14 +152,17 @@ def has_hung_up(connection: socket.socket) -> bool:
     """Return whether the other end of a connection has hung up. (One that has only ended its sending looks the
     same.)
     """
-    poll = select.poll()
     try:
-        poll.register(connection, select.POLLIN | HANG_UP)
-        ready = poll.poll(0)
-        if any(event & HANG_UP for _, event in ready):
+        if sys.platform == "win32" or not hasattr(select, "poll"):
+            events = [0 for _ in select.select([connection], [], [], 0)[0]]
+        else:
+            poll = select.poll()
+            poll.register(connection, select.POLLIN | HANG_UP)
+            events = [event for _, event in poll.poll(0)]
+        if any(event & HANG_UP for event in events):
             return True
         # The socket's own `recv`: that of a TLS connection cannot peek.
-        return bool(ready) and socket.socket.recv(connection, 1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        return bool(events) and socket.socket.recv(connection, 1, socket.MSG_PEEK | _DONT_WAIT) == b""
     except BlockingIOError:
         return False
     except (OSError, ValueError):

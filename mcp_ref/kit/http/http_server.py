@@ -19,7 +19,7 @@ import http.server
 import itertools
 import logging
 import re
-import select
+import selectors
 import socket
 import struct
 import sys
@@ -210,18 +210,23 @@ class HttpServer:
         self._accepting.start()
 
     def _accept(self) -> None:
-        """Take connections and cut off slow ones until the wake pipe is readable; then close what was polled."""
-        poll = select.poll()
-        poll.register(self._wake.fd, select.POLLIN)
-        poll.register(self._listening, select.POLLIN)
-        while self._wake.fd not in (ready := [fd for fd, _ in poll.poll(1000 if self._connections else None)]):
+        """Take connections and cut off slow ones until the wake pipe is readable; then close what was waited for."""
+        selector = selectors.DefaultSelector()
+        for each in (self._wake.fd, self._listening.fileno()):
+            selector.register(each, selectors.EVENT_READ)
+
+        def ready() -> list[int]:
+            return [key.fd for key, _ in selector.select(1 if self._connections else None)]
+
+        while self._wake.fd not in (came := ready()):
             # For the whole request; nothing bounds one read.
             too_long_ago = time.monotonic() - self.limits.read
             for connection in list(self._connections):
                 if connection.reading_since < too_long_ago:
                     connection.shut_down()
-            if ready and not self._take():
+            if came and not self._take():
                 time.sleep(ACCEPT_PAUSE)
+        selector.close()
         self._stop_listening()
 
     def _stop_listening(self) -> None:

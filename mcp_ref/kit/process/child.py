@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal
 
-from mcp_ref.kit.process.pipes import HAS_POLL, InputStopped, LineSplitter, WakePipe, chunks, milliseconds
+from mcp_ref.kit.process.pipes import HAS_POLL, InputStopped, LineSplitter, WakePipe, chunks, milliseconds, poll_of
 from mcp_ref.kit.threads.deadline import Deadline
 
 log = logging.getLogger(__name__)
@@ -106,7 +105,7 @@ class Child:
         process = self._launched = subprocess.Popen(self._command, bufsize=0, stdin=pipe, stdout=pipe, **self._options)
         # Only with a descriptor that is ready at the exit can we wait without reaping; elsewhere the exit is polled,
         # and a number might mean another group.
-        if hasattr(os, "pidfd_open") and hasattr(os, "waitid"):
+        if sys.platform == "linux" and hasattr(os, "pidfd_open") and hasattr(os, "waitid"):
             try:
                 self._exit_fd = os.pidfd_open(process.pid)
             except OSError:
@@ -114,7 +113,7 @@ class Child:
         assert process.stdin is not None and process.stdout is not None
         with process.stdin:
             write_fd = os.dup(process.stdin.fileno())
-        if HAS_POLL:
+        if sys.platform != "win32" and HAS_POLL:
             # This end of the pipe is ours alone, so nobody else is surprised.
             os.set_blocking(write_fd, False)
         return process.stdout.fileno(), write_fd
@@ -134,14 +133,12 @@ class Child:
 
         Blocks: until the process exits, at most until the deadline.
         """
-        if self._exit_fd < 0 or self._process.returncode is not None:
+        if sys.platform != "linux" or self._exit_fd < 0 or self._process.returncode is not None:
             try:
                 return self._process.wait(deadline.left())
             except subprocess.TimeoutExpired:
                 return None
-        poll = select.poll()
-        poll.register(self._exit_fd, select.POLLIN)
-        poll.poll(milliseconds(deadline))
+        poll_of([self._exit_fd]).poll(milliseconds(deadline))
         try:
             status = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
         except ChildProcessError:

@@ -10,12 +10,16 @@ from __future__ import annotations
 import math
 import os
 import select
+import socket
+import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from mcp_ref.kit.threads.deadline import Deadline
 
 HAS_POLL = hasattr(select, "poll")
+_PORTION: int = getattr(select, "PIPE_BUF", 512)  # bytes that a pipe with room takes at once
 
 _MAX_CHUNK = 65536  # bytes asked for in one read: what a pipe holds as a rule
 _MAX_LAST_CHUNK = 1 << 20  # bytes asked for in the read after a stop: no pipe holds more
@@ -34,43 +38,55 @@ def milliseconds(deadline: Deadline) -> int:
     return math.ceil(deadline.at_most(86400) * 1000)
 
 
-class WakePipe:
-    """A flag that any number of threads can wait for with `poll`, beside their descriptors.
+def poll_of(readable: Iterable[int] = (), writable: Iterable[int] = ()) -> Any:
+    """Return a `select.poll` of these descriptors, where there is one (`HAS_POLL`)."""
+    if sys.platform == "win32":
+        raise NotImplementedError("pipes cannot be polled here")
+    poll = select.poll()
+    for fd in readable:
+        poll.register(fd, select.POLLIN)
+    for fd in writable:
+        poll.register(fd, select.POLLOUT)
+    return poll
 
-    It is a pipe with a byte in it that nobody ever takes out. Closing the writing end would do as well, but not after a
-    handler has forked: the copy of that end in the other process keeps the pipe silent.
+
+class WakePipe:
+    """A flag that any number of threads can wait for, by `poll` or a selector, beside their descriptors.
+
+    It is a pair of sockets, for Windows can select nothing else, with a byte in it that nobody ever takes out. Closing
+    the writing end would do as well, but not after a handler has forked: the copy of that end in the other process
+    keeps the reading one silent.
 
     Threads: `set` may be called by any, at any time, also before `open` and after `close`.
     """
 
     def __init__(self) -> None:
         self.fd = -1
-        self._lock = threading.Lock()  # guards: fd, _write_fd, _is_set
-        self._write_fd = -1
+        self._lock = threading.Lock()  # guards what follows, and fd
+        self._ends: tuple[socket.socket, ...] = ()  # to read from, and to write to
         self._is_set = False
 
     def open(self) -> None:
-        """Make the pipe; `fd` is what to poll for reading."""
+        """Make the pair; `fd` is what to wait for until it can be read."""
         with self._lock:
-            self.fd, self._write_fd = os.pipe()
+            self._ends = socket.socketpair()
+            self.fd = self._ends[0].fileno()
             if self._is_set:
-                os.write(self._write_fd, b"!")
+                self._ends[1].send(b"!")
 
     def set(self) -> None:
-        """Wake everybody who polls `fd`, now or later."""
+        """Wake everybody who waits for `fd`, now or later."""
         with self._lock:
-            if not self._is_set and self._write_fd >= 0:
-                os.write(self._write_fd, b"!")
+            if not self._is_set and self._ends:
+                self._ends[1].send(b"!")
             self._is_set = True
 
     def close(self) -> None:
-        """Give the pipe back, once nobody polls it any more."""
+        """Give the pair back, once nobody waits for it any more."""
         with self._lock:
-            # Forgotten first: whoever closes again after Ctrl-C must not close what is somebody else's by then.
-            fds, self.fd, self._write_fd = (self.fd, self._write_fd), -1, -1
-            for fd in fds:
-                if fd >= 0:
-                    os.close(fd)
+            ends, self._ends, self.fd = self._ends, (), -1
+            for end in ends:
+                end.close()
 
 
 class Writable:
@@ -88,12 +104,10 @@ class Writable:
     """
 
     def __init__(self, fd: int, wake: WakePipe) -> None:
-        self.blocks = HAS_POLL and os.get_blocking(fd)
-        self.portion = select.PIPE_BUF if self.blocks else None
+        self.blocks = sys.platform != "win32" and HAS_POLL and os.get_blocking(fd)
+        self.portion = _PORTION if self.blocks else None
         if HAS_POLL:
-            self._poll = select.poll()
-            self._poll.register(fd, select.POLLOUT)
-            self._poll.register(wake.fd, select.POLLIN)
+            self._poll = poll_of([wake.fd], [fd])
 
     def wait(self, deadline: Deadline) -> bool:
         """Wait until there is room, or the flag is set; then True. Raises: RequestTimeout."""
@@ -111,9 +125,7 @@ def chunks(fd: int, stops: Mapping[int, str]) -> Iterator[bytes]:
     Raises: InputStopped: with what `stops` says of the one that was ready. OSError.
     """
     if HAS_POLL:
-        poll = select.poll()
-        for each in (fd, *stops):
-            poll.register(each, select.POLLIN)
+        poll = poll_of([fd, *stops])
     while True:
         # Without a limit: the end of the input ends the wait, or one of the stops.
         ready = [each for each, _ in poll.poll()] if HAS_POLL else [fd]

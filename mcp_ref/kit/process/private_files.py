@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -35,6 +36,22 @@ def open_private(path: Path, flags: int = os.O_RDONLY) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def lock_file(descriptor: int) -> bool:
+    """Lock a file that is open until it is closed, for those who ask for that, too; False while another has it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 def read_private(path: Path, most: int, opened: Callable[[Path], int] = open_private) -> Any:

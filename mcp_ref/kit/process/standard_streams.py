@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import io
 import os
-import select
 import stat
 import sys
+
+from mcp_ref.kit.process.pipes import HAS_POLL, poll_of
 
 
 class StandardStreams:
@@ -53,7 +54,7 @@ def own_end(write_fd: int) -> int:
     To set O_NONBLOCK on `write_fd` would do it to everybody who shares that open file: the client, other processes. A
     pipe can be opened a second time on Linux; a socket, a terminal or another user's pipe cannot, or should not.
     """
-    if sys.platform == "linux" and stat.S_ISFIFO(os.fstat(write_fd).st_mode):
+    if HAS_POLL and sys.platform == "linux" and stat.S_ISFIFO(os.fstat(write_fd).st_mode):
         try:
             return os.open(f"/proc/self/fd/{write_fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
@@ -68,7 +69,8 @@ def parent_end() -> int | None:
     # Process 1 adopts: as a parent it says nothing about who started us. Without pidfd the input's end must do.
     if hasattr(os, "pidfd_open") and os.getppid() != 1:
         try:
-            return os.pidfd_open(os.getppid())
+            parent: int = os.pidfd_open(os.getppid())
+            return parent
         except OSError:
             pass
     return None
@@ -90,12 +92,9 @@ def _flush_prints() -> None:
     printed = sys.stdout
     if printed is None or printed.closed:
         return
-    if hasattr(select, "poll"):
-        # Where nobody reads, to flush would be to wait for ever.
-        poll = select.poll()
-        poll.register(1, select.POLLOUT)
-        if not poll.poll(0):
-            return
+    # Where nobody reads, to flush would be to wait for ever.
+    if HAS_POLL and not poll_of(writable=[1]).poll(0):
+        return
     try:
         if isinstance(printed, io.TextIOWrapper):
             printed.reconfigure(line_buffering=True)  # which also flushes

@@ -125,10 +125,10 @@ def _own_file(path: str) -> str:
 
     A client may start several servers, or one several times, by the same line of its configuration.
     """
-    try:
-        import fcntl
-    except ImportError:  # Windows
+    if sys.platform == "win32":
         return path
+    import fcntl
+
     root, ending = os.path.splitext(path)
     for number in range(1, 1000):
         own = path if number == 1 else f"{root}-{number}{ending}"

@@ -17,10 +17,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -97,7 +95,5 @@ def _run(words: list[str], name: str, timeout: float, folder: str) -> None:
     except subprocess.TimeoutExpired:
         raise RequestTimeout(f"{name} had not ended after {timeout:g} s") from None
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        end_marked(folder)
+        end_marked(folder, process)
         process.wait()

@@ -74,11 +74,13 @@ class Terminal:
         self._thread.start()
 
     def _run(self) -> None:
-        poll: Any = select.poll() if _HAS_POLL else None
-        for fd in (0, self._stop) if _HAS_POLL else ():
-            poll.register(fd, select.POLLIN)
+        poll: Any = None
+        if sys.platform != "win32" and _HAS_POLL:
+            poll = select.poll()
+            for fd in (0, self._stop):
+                poll.register(fd, select.POLLIN)
         while not self._ended:
-            if not _HAS_POLL:
+            if poll is None:
                 chunk = _read()
                 with self._lock:
                     self._hand_over_locked(chunk)

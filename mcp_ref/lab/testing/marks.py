@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 _MARK: Final = "MCP_REF_STARTED_FOR"
 
@@ -16,9 +17,18 @@ def marked(mark: str) -> dict[str, str]:
     return os.environ | {_MARK: mark}
 
 
-def end_marked(mark: str) -> None:
-    """Kill every process that has the mark in its environment, where /proc shows that."""
+def end_marked(mark: str, process: subprocess.Popen[Any] | None = None) -> None:
+    """Kill a process and its group, or (Windows) what it has started; and, where /proc shows them, all that have the
+    mark.
+    """
+    if sys.platform == "win32":
+        if process is not None:
+            subprocess.run(["taskkill", "/T", "/F", "/PID", str(process.pid)], capture_output=True, check=False)
+        return
+    if process is not None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, 9)
     for each in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):
             if f"{_MARK}={mark}\0".encode() in each.read_bytes():
-                os.kill(int(each.parent.name), signal.SIGKILL)
+                os.kill(int(each.parent.name), 9)

@@ -13,10 +13,8 @@ changes what the plain server says; what the client has said, and how it ended, 
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shlex
-import signal
 import socket
 import subprocess
 import sys
@@ -298,9 +296,7 @@ class ProbeClient:
                         code = child.wait(limit)
                         far.outcome.code = None if far.full else code
             finally:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(child.pid, signal.SIGKILL)
-                end_marked(mark)
+                end_marked(mark, child)
                 child.wait()
         finally:
             peer.close()

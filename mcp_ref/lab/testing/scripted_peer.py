@@ -27,19 +27,16 @@ ended, and so is what it has started, also outside of its process group where /p
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
 import os
 import random
 import re
 import selectors
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -229,13 +226,15 @@ class Partner:
             self._run([], self._wire)
             self._sink = self._stdin.fileno()
             return
+        if sys.platform == "win32":
+            self._fail("a server or a transport of yours is played with on Linux and macOS alone, by a Unix socket")
         near = self._closing.enter_context(socket.socket(socket.AF_UNIX))
         near.setblocking(False)
         if self.plays == "server":
             near.bind(where)
             near.listen()
             self._run([sys.executable, "-c", _STAND_IN, where], self.out)
-            self._door = self._reach(lambda: self._closing.enter_context(near.accept()[0]))
+            self._door: socket.socket = self._reach(lambda: self._closing.enter_context(near.accept()[0]))
             self._door.setblocking(False)
             source, self._sink = self._reach(lambda: socket.recv_fds(self._door, 1, 2))[1]
             for each in (source, self._sink):
@@ -270,9 +269,7 @@ class Partner:
 
     def _kill(self, child: subprocess.Popen[bytes]) -> None:
         """End the program, and whatever it has started."""
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-        end_marked(self._folder)
+        end_marked(self._folder, child if child.poll() is None else None)
 
     def _fail(self, what: str) -> NoReturn:
         """Say that the program has ended, or must end, with what it said last, and the line where it failed."""
@@ -384,16 +381,25 @@ class Partner:
             message["params"] = {"_meta": self._about, **message.get("params", {})}
         return message
 
+    def _unread(self) -> bool:
+        """Return whether some of what was written has not been read; on Windows nobody can say."""
+        if sys.platform == "win32":
+            return False
+        import fcntl
+        import termios
+
+        unread = termios.TIOCOUTQ if self.plays == "socket" else termios.FIONREAD
+        return any(fcntl.ioctl(self._sink, unread, bytes(4)))
+
     def _send(self, rest: str) -> None:
         self._note(True, message := self._filled(rest))
         raw = json.dumps(message, ensure_ascii=False).encode() + b"\n"
         # In two pieces, the second once the first was read: one read gives neither a line nor whole characters.
         cut = 1 + next((at for at, byte in enumerate(raw) if byte > 127), 19)
-        until, asked = time.monotonic() + READING_TIMEOUT, bytes(4)
-        unread = termios.TIOCOUTQ if self.plays == "socket" else termios.FIONREAD
+        until = time.monotonic() + READING_TIMEOUT
         with suppress(OSError):
             os.write(self._sink, raw[:cut])
-            while any(fcntl.ioctl(self._sink, unread, asked)) and time.monotonic() < until:
+            while self._unread() and time.monotonic() < until:
                 self._take(0.001)
         with suppress(OSError):
             os.write(self._sink, raw[cut:])

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from mcp_ref.kit.process.private_files import check_owner, open_private, read_private, replace_private
+from mcp_ref.kit.process.private_files import check_owner, lock_file, open_private, read_private, replace_private
 
 _MAX_ENTRY: Final = 1 << 20  # bytes
 _LOOK_INTERVAL: Final = 0.05  # seconds between attempts at a lock that another process has
@@ -98,15 +98,9 @@ class FileStore:
     @contextmanager
     def lock(self, name: str, sleep: Callable[[float], None]) -> Iterator[None]:
         """Hold the advisory lock of an entry; see `TokenStore`."""
-        import fcntl
-
         with open(open_private(self._path(name).with_suffix(".lock"), os.O_RDWR | os.O_CREAT), "rb") as file:
-            while True:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    sleep(_LOOK_INTERVAL)
+            while not lock_file(file.fileno()):
+                sleep(_LOOK_INTERVAL)
             # Closing the file gives the lock up.
             yield
 

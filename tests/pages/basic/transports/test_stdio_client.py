@@ -8,11 +8,12 @@ import queue
 import re
 import select
 import signal
+import socket
 import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -150,16 +151,19 @@ def test_when_the_system_has_no_more_pipes_nothing_is_left_over(monkeypatch, nth
     if sys.version_info < (3, 11, 4) and nth in (2, 3):
         pytest.skip("before Python 3.11.4 subprocess.Popen itself left open what it had made (gh-87474)")
     calls: list[int] = []
-    make = os.pipe
 
-    def pipe() -> tuple[int, int]:
-        calls.append(1)
-        if len(calls) == nth + 1:
-            raise OSError(24, "Too many open files")
-        return make()
+    def until_full(make: Callable[[], Any]) -> Callable[[], Any]:
+        def pair() -> Any:
+            calls.append(1)
+            if len(calls) == nth + 1:
+                raise OSError(24, "Too many open files")
+            return make()
+
+        return pair
 
     server = Server("sys.stdin.read()")
-    monkeypatch.setattr(os, "pipe", pipe)
+    monkeypatch.setattr(os, "pipe", until_full(os.pipe))
+    monkeypatch.setattr(socket, "socketpair", until_full(socket.socketpair))
     with pytest.raises(TransportClosed, match="Too many open files"):
         server.transport.start(server.receive, server.lost)
     assert server.ends == 0
