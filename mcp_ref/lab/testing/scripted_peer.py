@@ -381,16 +381,6 @@ class Partner:
             message["params"] = {"_meta": self._about, **message.get("params", {})}
         return message
 
-    def _unread(self) -> bool:
-        """Return whether some of what was written has not been read; on Windows nobody can say."""
-        if sys.platform == "win32":
-            return False
-        import fcntl
-        import termios
-
-        unread = termios.TIOCOUTQ if self.plays == "socket" else termios.FIONREAD
-        return any(fcntl.ioctl(self._sink, unread, bytes(4)))
-
     def _send(self, rest: str) -> None:
         self._note(True, message := self._filled(rest))
         raw = json.dumps(message, ensure_ascii=False).encode() + b"\n"
@@ -399,8 +389,13 @@ class Partner:
         until = time.monotonic() + READING_TIMEOUT
         with suppress(OSError):
             os.write(self._sink, raw[:cut])
-            while self._unread() and time.monotonic() < until:
-                self._take(0.001)
+            if sys.platform != "win32":  # there nobody can say whether it was read
+                import fcntl
+                import termios
+
+                unread = termios.TIOCOUTQ if self.plays == "socket" else termios.FIONREAD
+                while any(fcntl.ioctl(self._sink, unread, bytes(4))) and time.monotonic() < until:
+                    self._take(0.001)
         with suppress(OSError):
             os.write(self._sink, raw[cut:])
 
