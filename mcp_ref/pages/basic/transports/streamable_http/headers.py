@@ -106,14 +106,15 @@ _NO_WEIGHT = re.compile(r"(?:^|;)[ \t]*q=0(?:\.0*)?[ \t]*(?:;|$)", re.IGNORECASE
 
 def check_accept(request: HttpRequest, *needed: str) -> None:
     """Refuse with 406 unless the client accepts every media type that the page wants it to list."""
-    parts = (part.partition(";") for part in request.headers.get("accept", "").split(","))
-    # What has no weight is not accepted, and the narrowest range decides (RFC 9110 12.4.2, 12.5.1).
-    accepts = {kind.strip().lower(): not (more and _NO_WEIGHT.search(more)) for kind, _, more in parts}
+    accepts: dict[str, bool] = {}
+    for part in request.headers.get("accept", "").split(","):
+        kind, _, more = part.partition(";")
+        accepts[kind.strip().lower()] = not (more and _NO_WEIGHT.search(more))
     for kind in needed:
         # MUST: a client lists `application/json` and `text/event-stream` in `Accept`
         # (basic/transports#sending-messages-to-the-server)
-        ranges = (kind, kind.partition("/")[0] + "/*", "*/*")
-        if not next((accepts[each] for each in ranges if each in accepts), False):
+        # What has no weight is not accepted, and the narrowest range decides (RFC 9110 12.4.2, 12.5.1).
+        if not accepts.get(kind, accepts.get(f"{kind.partition('/')[0]}/*", accepts.get("*/*", False))):
             raise HttpRefusal(406, f"Not acceptable: Accept must list {' and '.join(needed)}")
 
 
