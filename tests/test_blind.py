@@ -1,11 +1,13 @@
-"""A blind run: client and server, over stdio and HTTP, in a Python that has none of the names that Windows lacks.
+"""A blind run: both roles, the host, recorder, relay and command line in a Python without the names that Windows lacks.
 
 It shows that nothing there leans on them, and not that Windows would do the same.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -68,15 +70,87 @@ with server.serve_http() as service:
     assert talk(service.url) == os.getpid()
 print("ended", threads())
 """,
+    "relay": """
+from mcp_ref import Command
+line = [sys.executable, "-m", "mcp_ref", "check", "--", sys.executable, "-c", os.environ["SERVER"] + "server.run()"]
+started = talk(Command(line, inherit=True, stderr="ignore"))
+try:
+    os.kill(started, 0)
+except ProcessLookupError:
+    print("ended", threads())
+""",
 }
+HOST = """
+from mcp_ref import Consent, Host, Rule, text_of
+entry = {"command": sys.executable, "args": ["-c", os.environ["SERVER"] + "server.run()"], "env": dict(os.environ)}
+consent = Consent([Rule("allow", "start"), Rule("allow", "tool", "*")], keep=False)
+with Host({"mcpServers": {"one": entry, "other": entry}}, consent=consent) as host:
+    print(text_of(host.call("one/echo", {"text": "said"})), text_of(host.call("other/echo", {"text": "twice"})))
+    ids = [int(text_of(host.call(f"{each}/pid", {}))) for each in ("one", "other")]
+for each in ids:
+    try:
+        os.kill(each, 0)
+    except ProcessLookupError:
+        print("ended")
+print(threads())
+"""
+
+
+PATHS = [str(ROOT / "tests" / "blind"), str(ROOT)]
+ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS), "SERVER": SERVER, "PYTHONWARNINGS": "error::ResourceWarning"}
+
+
+def _blind(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *args], cwd=cwd, env=ENV, stdin=subprocess.DEVNULL, capture_output=True,
+        encoding="utf-8", timeout=60, check=False,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("way", OVER)
 def test_calls_and_time_limits_and_the_end_need_no_name_that_windows_lacks(way: str) -> None:
-    paths = [str(ROOT / "tests" / "blind"), str(ROOT)]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "SERVER": SERVER}
-    command = [sys.executable, "-W", "error::ResourceWarning", "-c", SERVER + CLIENT + OVER[way]]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = _blind("-c", SERVER + CLIENT + OVER[way])
     expected = ["RequestTimeout", "again", "ended []"]
     printed = [line for line in done.stdout.splitlines() if line != "a print harms nothing"]
     assert (done.returncode, printed, done.stderr) == (0, expected, ""), done
+
+
+def test_a_host_keeps_two_servers_and_ends_them() -> None:
+    done = _blind("-c", SERVER + CLIENT + HOST)
+    assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, ["said twice", "ended", "ended", "[]"], "")
+
+
+def test_the_command_line_calls_records_shows_and_teaches(tmp_path: Path) -> None:
+    (tmp_path / "blind.py").write_text(SERVER + "server.run()", encoding="utf-8")
+    entry = {"command": sys.executable, "args": ["blind.py"], "env": {"PYTHONPATH": ENV["PYTHONPATH"]}}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"blind": entry}}), encoding="utf-8")
+    rules = ["--allow", "start:*", "--allow", "tool:*"]
+    server = ["--", sys.executable, "blind.py"]
+    for args, said in (
+        (["demo"], "mcp_ref show"),
+        (["demo", "--http"], "mcp_ref show"),
+        (["call", "echo", "text=heard", "--trace", "trace.jsonl", "--inherit", *server], "heard"),
+        (["narrate", "trace.jsonl"], 'tool "echo"'),
+        (["check", "trace.jsonl"], "0 findings"),
+        (["show", "trace.jsonl", "-o", "trace.html"], ""),
+        (["host", "mcp.json", "--call", "blind/echo", *rules, "text=hosted"], "hosted"),
+        (["learn", "1"], "01_stdout"),
+    ):
+        done = _blind("-m", "mcp_ref", *args, cwd=tmp_path)
+        assert done.returncode == 0 and said in done.stdout and "Traceback" not in done.stderr, (args, done)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends a process at once there")
+@pytest.mark.parametrize("way", ["", '"http"'])
+def test_a_server_that_is_interrupted_ends(way: str) -> None:
+    command = [sys.executable, "-c", SERVER + f"server.run({way})"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=ENV, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0) as process:
+        assert process.stdin and process.stdout and process.stderr
+        if way:
+            process.stderr.readline()  # where it listens
+        else:
+            process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+            process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0, process.stderr.read()

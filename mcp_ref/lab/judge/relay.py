@@ -46,7 +46,7 @@ _AT_CLOSE: Final = 1.0  # seconds for the exchanges under way to end
 _SIGNAL_INTERVAL: Final = 0.5  # seconds until a signal is noticed, at most
 _LOOK_INTERVAL: Final = 0.05
 _PASSED: Final = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
-_GUARD: Final = """import os, sys; sys.stdin.read(1) or os.killpg(int(sys.argv[1]), 9) or print(
+_GUARD: Final = """import os, sys; sys.stdin.read(1) or getattr(os, "killpg", os.kill)(int(sys.argv[1]), 9) or print(
     "mcp-ref check was killed, and the server with it: only --report has what it found", file=sys.stderr)"""
 _MAX_CONNS: Final = 10_000  # sessions whose connection is remembered
 _LIMITS: Final = HttpLimits(max_message=_MAX_NOTED, bodies=4 * _MAX_NOTED, bodies_per_client=4 * _MAX_NOTED, write=60)
