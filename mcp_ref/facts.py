@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mcp_ref.kit.http.http_exchange import HttpReply as HttpReply
     from mcp_ref.kit.http.http_server import HttpServer as HttpServer
     from mcp_ref.kit.http.scopes import checked_scopes as checked_scopes
+    from mcp_ref.kit.process.child import found_on_path as found_on_path
     from mcp_ref.kit.process.pipes import LineSplitter as LineSplitter
     from mcp_ref.kit.process.private_files import (
         open_plain as open_plain, read_private as read_private, replace as replace,
@@ -74,6 +75,7 @@ _PLACES: Final = {
     "kit.http.http_exchange": "HttpReply",
     "kit.http.http_server": "HttpServer",
     "kit.http.scopes": "checked_scopes",
+    "kit.process.child": "found_on_path",
     "kit.process.pipes": "LineSplitter",
     "kit.process.private_files": "open_plain read_private replace",
     "kit.process.running": "end_as_by_ctrl_c end_by_sigterm",

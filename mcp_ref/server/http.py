@@ -238,9 +238,16 @@ def run(server: Server, options: RunOptions) -> list[str]:
     with end_by_sigterm() as interrupted:
         service = serve(server, host, port, cast(HttpOptions, options))
         urls = "".join(f"listening on {url}\n" for url in (service.url, service.sse_url) if url is not None)
+
+        def wait(seconds: float) -> bool:
+            nonlocal urls
+            if urls:  # here, since Ctrl-C may come while it is printed
+                tell(f"{urls}Ctrl-C ends it")
+                urls = ""
+            return service.wait(seconds)
+
         try:
-            tell(f"{urls}Ctrl-C ends it")
-            interrupted(service.wait)
+            interrupted(wait)
             # A second Ctrl-C cuts it short.
             with suppress(KeyboardInterrupt):
                 service.drain(drain or 0.0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,6 +32,7 @@ DEFAULT_VARIABLES = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG",
 )
 """The part of our environment that a child gets, with `LC_*`: programs need it to run, and none of it is a secret."""
 
+_BATCH = frozenset('"%!&|<>^\r\n')
 _MAX_LAST_LINES = 20
 _MAX_LAST_BYTES = 8192
 
@@ -50,6 +52,19 @@ def environment(
     }
     env = {name: value for name, value in {**passed, **(changes or {})}.items() if value is not None}
     return env, sorted(os.environ.keys() - env.keys())
+
+
+def found_on_path(command: Sequence[str], path: str | None) -> list[str]:
+    """Return a command with the file that its first word means, as Windows wants it: a bare name finds `.exe` alone
+    there, and npx is a `.cmd`.
+
+    Raises: OSError: it is a batch file, and an argument holds what `cmd.exe`, which runs it, would take for an order.
+    """
+    program, *args = command
+    found = shutil.which(program, path=path) or program
+    if found.lower().endswith((".bat", ".cmd")) and (odd := next((arg for arg in args if set(arg) & _BATCH), None)):
+        raise OSError(f"{found} is a batch file, and cmd.exe would read more than a text in its argument {odd!r}")
+    return [found, *args]
 
 
 class Child:
@@ -100,9 +115,11 @@ class Child:
         Raises: OSError: that cannot be done. Whatever it raises, `close()` is still to be called.
         """
         self._stop.open()
-        pipe = subprocess.PIPE
+        pipe, command = subprocess.PIPE, self._command
+        if sys.platform == "win32":
+            command = found_on_path(command, self._options["env"].get("PATH"))
         # If Ctrl-C comes before the assignment, the process is forgotten with its pipes, and sees the end of its input.
-        process = self._launched = subprocess.Popen(self._command, bufsize=0, stdin=pipe, stdout=pipe, **self._options)
+        process = self._launched = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, **self._options)
         # Only with a descriptor that is ready at the exit can we wait without reaping; elsewhere the exit is polled,
         # and a number might mean another group.
         if sys.platform == "linux" and hasattr(os, "pidfd_open") and hasattr(os, "waitid"):

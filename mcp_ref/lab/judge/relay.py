@@ -36,7 +36,7 @@ from typing import Any, Final, Self
 from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 
 from mcp_ref import HttpLimits, HttpRequest, JsonObject, Refusal
-from mcp_ref.facts import HttpReply, HttpServer, Latest, LineSplitter, messages, sse
+from mcp_ref.facts import HttpReply, HttpServer, Latest, LineSplitter, found_on_path, messages, sse
 from mcp_ref.recording.record import Direction, Recorder
 
 _CHUNK: Final = 65536
@@ -79,6 +79,8 @@ class Pipes:
     def __init__(self, command: Sequence[str], recorders: Sequence[Recorder]) -> None:
         self._tap = Taps(recorders, "stdio")
         self._writing: set[Direction] = set()  # what waits for whoever reads it
+        if sys.platform == "win32":
+            command = found_on_path(command, os.environ.get("PATH"))
         # A group of its own: what Ctrl-C sends to a terminal's group would come to it twice.
         self._child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, process_group=0
