@@ -57,7 +57,7 @@ with tempfile.TemporaryDirectory() as folder:
 #    1  C → S  request 1: server/discover                                 [2026-07-28/server/discover]
 #              ask which versions the server speaks, what it can do, and what it is for
 #              _meta: this request is written in revision "2026-07-28"
-#              _meta: the client is "mcp_ref" "0.1.0" and declares no capabilities
+#              _meta: the client is "mcp_ref" "0.2.0" and declares no capabilities
 #              {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontext…
 #    2  C ← S  response to 1: server/discover, after N ms  [2026-07-28/server/discover]
 #              speaks 2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05; nothing is agreed

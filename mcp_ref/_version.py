@@ -4,4 +4,4 @@ Spec:      basic/lifecycle: `Implementation.version`
 Not here:  the revisions of the protocol (revisions.py)
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

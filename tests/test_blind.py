@@ -140,6 +140,33 @@ def test_the_command_line_calls_records_shows_and_teaches(tmp_path: Path) -> Non
         assert done.returncode == 0 and said in done.stdout and "Traceback" not in done.stderr, (args, done)
 
 
+def test_what_a_system_refuses_is_one_sentence_and_what_it_allows_works(tmp_path: Path) -> None:
+    file = tmp_path / "Eigene Dateien für MCP" / "sərvər.py"
+    file.parent.mkdir()
+    file.write_text(SERVER + "server.run()", encoding="utf-8")
+    (tmp_path / "home").touch()  # in which nothing can be made
+    call = ["call", "echo", "text=Žilina", "--inherit", "--"]
+    cp1252, home = {"PYTHONIOENCODING": "cp1252"}, {"HOME": str(tmp_path / "home"), "XDG_CONFIG_HOME": ""}
+    entry = {"command": sys.executable, "args": [str(file)], "env": {"PYTHONPATH": ENV["PYTHONPATH"]}}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"one": entry}}), encoding="utf-8")
+    hosted = ["host", "mcp.json", "--call", "one/echo", "--allow", "start:*", "--allow", "tool:*", "text=hosted"]
+    hosted += ["--allow", "definition:*"]
+    for args, changes, code, out, err in (
+        ([*call, "nosuch"], {}, 4, "", "the server 'nosuch' could not be started"),
+        ([*call, sys.executable, str(file)], {}, 0, "Žilina", ""),
+        ([*call, sys.executable, str(file)], cp1252, 0, "Žilina", ""),
+        (["call", "echo", "text=Łódź", *call[3:], sys.executable, str(file)], cp1252, 0, "\\u0141ód\\u017a", ""),
+        (hosted, home, 0, "hosted", "consent.json is not used"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "mcp_ref", *args], cwd=tmp_path, env=ENV | changes, stdin=subprocess.DEVNULL,
+            capture_output=True, encoding=changes.get("PYTHONIOENCODING", "utf-8"), timeout=60, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout.strip()) == (code, out) and "Traceback" not in done.stderr, (args, done)
+        files = 2 if args is hosted else 1  # a sentence for each
+        assert err in done.stderr and done.stderr.count("\n") <= files, (args, done)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends a process at once there")
 @pytest.mark.parametrize("way", ["", '"http"'])
 def test_a_server_that_is_interrupted_ends(way: str) -> None:

@@ -16,6 +16,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, Literal
 
@@ -33,6 +34,7 @@ DEFAULT_VARIABLES = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG",
 """The part of our environment that a child gets, with `LC_*`: programs need it to run, and none of it is a secret."""
 
 _BATCH = frozenset('"%!&|<>^\r\n')
+_TREE = 5.0  # seconds for Windows to end a process with what it has started
 _MAX_LAST_LINES = 20
 _MAX_LAST_BYTES = 8192
 
@@ -166,12 +168,15 @@ class Child:
         return status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
 
     def send(self, name: Literal["SIGTERM", "SIGKILL"]) -> None:
-        """Ask the group to end, or end it. Windows knows neither a group nor a request: the process is ended."""
+        """Ask the group to end, or end it. Windows knows no such request: the process is ended, and what it started."""
         with self._lock:
             # Once reaped, the number may be another's. Not so earlier: whoever is left of the group keeps it taken.
             if self._reaped:
                 return
             if sys.platform == "win32":
+                ended = ["taskkill", "/T", "/F", "/PID", str(self._process.pid)]
+                with suppress(OSError, subprocess.TimeoutExpired):
+                    subprocess.run(ended, capture_output=True, check=False, timeout=_TREE)
                 self._process.terminate()
                 return
             try:
