@@ -31,7 +31,7 @@ def withdraw(amount: int) -> str:
         # A code of this server's own. JSON-RPC keeps -32768 to -32000 for itself, and -1 says in MCP that the user has
         # rejected a request for sampling.
         raise Refusal("Amounts must be positive", {"amount": amount}, code=1001)
-    return f"Here are {100 // amount} coins"
+    return f"Here are {100 / amount:.0f} coins"
 
 
 with Client(server) as client:
@@ -73,7 +73,7 @@ except McpError as problem:
 # Output:
 #
 # isError True - There are only 100 in the account. Ask for less.
-# isError True - Error executing tool withdraw: integer division or modulo by zero
+# isError True - Error executing tool withdraw: division by zero
 # isError True - Invalid arguments for tool withdraw: amount: expected an integer, got a string: "all"
 # ErrorResponse: 1001 Amounts must be positive {'amount': -1}
 # ErrorResponse: -32602 Unknown tool: rob None

@@ -130,8 +130,9 @@ def _says(code: CodeType) -> str:
     if name == "__init__":
         # What an object is made from is told by its class.
         text = getattr(found, "__doc__", None)
-    # The first constant of a function that has a docstring is that.
-    own = code.co_consts[0] if code.co_consts else None
+    # The first constant of a function that has a docstring is that; Python 3.14 says by a flag whether it has one.
+    flag = getattr(inspect, "CO_HAS_DOCSTRING", 0)
+    own = code.co_consts[0] if code.co_consts and code.co_flags & flag == flag else None
     return first_sentence(own if isinstance(own, str) and " " in own else text or "")
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from difflib import SequenceMatcher
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Any, Final
 
 from mcp_ref.facts import escaped
@@ -92,6 +92,7 @@ def _differences(was: Any, now: Any) -> Iterator[tuple[str, str, str]]:
             continue
         texts = ["" if each is MISSING else as_text(each) for each in values]
         # Of long texts, from shortly before the place where they part.
-        start = max(len(commonprefix(texts)) - _MOST // 4, 0) if max(map(len, texts)) > _MOST else 0
+        alike = len([*takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False))])
+        start = max(alike - _MOST // 4, 0) if max(map(len, texts)) > _MOST else 0
         old, new = ("..." * (start > 0) + each[start : start + _MOST] for each in texts)
         yield path.lstrip("."), old, new

@@ -427,7 +427,8 @@ class Keeper:
 
 
 PLAIN = """
-import sys
+import logging, sys  # which needs dataclasses itself in Python 3.14
+before = {*sys.modules}
 from mcp_ref import Server
 
 server = Server("s")
@@ -440,7 +441,7 @@ def add(a: int, *, b: int = 2) -> dict[str, int]:
 def greet(name: str) -> str:
     return name
 
-print({"inspect", "dataclasses", "jsonschema", "requests"} & sys.modules.keys() or "none")
+print({"inspect", "dataclasses", "jsonschema", "requests"} & sys.modules.keys() - before or "none")
 """
 
 

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import select
-import signal
 import subprocess
 import sys
 import threading
@@ -179,9 +178,15 @@ class Pty:
     def __init__(self, *command: str) -> None:
         import pty
 
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.execv(command[0], command)
+        self.fd, theirs = pty.openpty()
+        # No `pty.fork()`: this process has threads. A session of its own takes the terminal by asking for it.
+        own = (
+            "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", own, *command], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        )
+        os.close(theirs)
         self.seen = ""
 
     def until(self, text: str) -> str:
@@ -213,15 +218,14 @@ class Pty:
     def code(self) -> int:
         limit = time.monotonic() + 10
         while time.monotonic() < limit:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                return os.waitstatus_to_exitcode(status)
+            if (code := self.process.poll()) is not None:
+                return code
             if select.select([self.fd], [], [], 0.05)[0]:
                 try:
                     self.seen += os.read(self.fd, 65536).decode("utf-8", "replace")
                 except OSError:
                     pass
-        os.kill(self.pid, signal.SIGKILL)
+        self.process.kill()
         raise AssertionError(f"did not end: {self.seen!r}")
 
 
@@ -230,6 +234,7 @@ def console(config: str) -> Iterator[Pty]:
     made = Pty(sys.executable, "-m", "mcp_ref", "host", config)
     yield made
     os.close(made.fd)
+    made.process.wait(10)
 
 
 def test_at_a_terminal_the_user_is_asked_and_ctrl_c_cancels_what_runs(console: Pty, config: str) -> None:

@@ -186,7 +186,7 @@ def test_when_no_thread_can_be_started_nothing_is_left_over(monkeypatch, name):
 
 
 def test_what_is_left_of_a_flood_does_not_hold_up_the_end(caplog):
-    server = Server("print('{}\\n' * 5000)\nsys.stdin.read()", stderr="ignore")
+    server = Server("print('{}\\n' * 5000, flush=True)\nsys.stdin.read()", stderr="ignore")
     begun = threading.Event()
 
     def slowly(data: bytes) -> None:
@@ -500,7 +500,7 @@ def test_another_part_of_the_program_may_wait_for_all_children():
 
 
 def test_without_process_descriptors_it_works_the_same(monkeypatch):
-    monkeypatch.delattr(os, "pidfd_open")
+    monkeypatch.delattr(os, "waitid")  # with which the standard library does nothing
     with Server("sys.exit(3)") as server:
         assert "exited with code 3" in server.reason()
     with Server(STUBBORN.format(on_term="signal.SIG_IGN"), grace=0.05) as server:
@@ -582,7 +582,7 @@ def test_what_the_server_started_is_ended_with_it(fifo):
 @pytest.mark.parametrize("system", ["with process descriptors", "without"])
 def test_what_holds_the_pipes_after_the_server_exited_is_ended(fifo, monkeypatch, system):
     if system == "without":
-        monkeypatch.delattr(os, "pidfd_open")
+        monkeypatch.delattr(os, "waitid")
     with Server(grandchild(fifo, "sys.stdin.read()"), grace=0.2) as server:
         assert server.message() == {}
         server.transport.close(soon())
