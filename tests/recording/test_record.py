@@ -267,6 +267,7 @@ def test_what_callables_are_too_slow_for_is_lost_with_a_warning(
         assert entered.wait(timeout=30)
         for _ in range(4):
             carry(recording, PING)
+        until(lambda: "are dropped" in caplog.text)
         leave.set()
     assert seen[:3] == [1, 2, 3] and 4 not in seen
     assert caplog.text.count("are dropped (mcp-trace), from event 4 on") == 1

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 _MARK: Final = "MCP_REF_STARTED_FOR"
+_MAX_SCANS: Final = 100  # each takes some milliseconds; what is killed is gone after one or two
 
 
 def marked(mark: str) -> dict[str, str]:
@@ -28,7 +29,13 @@ def end_marked(mark: str, process: subprocess.Popen[Any] | None = None) -> None:
     if process is not None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, 9)
-    for each in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            if f"{_MARK}={mark}\0".encode() in each.read_bytes():
-                os.kill(int(each.parent.name), 9)
+    own, found, scans = f"{_MARK}={mark}\0".encode(), True, 0
+    # Until a scan finds none: a program that is just being started shows its variables a moment later.
+    while found and scans < _MAX_SCANS:
+        scans += 1
+        found = False
+        for each in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):
+                if own in each.read_bytes():
+                    found = True
+                    os.kill(int(each.parent.name), 9)
