@@ -180,4 +180,5 @@ def test_a_server_that_is_interrupted_ends(way: str) -> None:
             process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
             process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0, process.stderr.read()
+        # The first answer may come before its main thread waits: then it is a program like any other that Ctrl-C ends.
+        assert process.wait(10) in ((0,) if way else (0, -signal.SIGINT)), process.stderr.read()
