@@ -10,7 +10,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -94,16 +96,16 @@ for each in ids:
         print("ended")
 print(threads())
 """
-
-
 PATHS = [str(ROOT / "tests" / "blind"), str(ROOT)]
 ENV = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS), "SERVER": SERVER, "PYTHONWARNINGS": "error::ResourceWarning"}
 
 
-def _blind(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def _blind(
+    *args: str, cwd: Path | None = None, changes: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *args], cwd=cwd, env=ENV, stdin=subprocess.DEVNULL, capture_output=True,
-        encoding="utf-8", timeout=60, check=False,
+        [sys.executable, *args], cwd=cwd, env={**ENV, **changes}, stdin=subprocess.DEVNULL, capture_output=True,
+        encoding=changes.get("PYTHONIOENCODING", "utf-8"), timeout=60, check=False,
     )  # fmt: skip
 
 
@@ -158,10 +160,7 @@ def test_what_a_system_refuses_is_one_sentence_and_what_it_allows_works(tmp_path
         (["call", "echo", "text=Łódź", *call[3:], sys.executable, str(file)], cp1252, 0, "\\u0141ód\\u017a", ""),
         (hosted, home, 0, "hosted", "consent.json is not used"),
     ):
-        done = subprocess.run(
-            [sys.executable, "-m", "mcp_ref", *args], cwd=tmp_path, env=ENV | changes, stdin=subprocess.DEVNULL,
-            capture_output=True, encoding=changes.get("PYTHONIOENCODING", "utf-8"), timeout=60, check=False,
-        )  # fmt: skip
+        done = _blind("-m", "mcp_ref", *args, cwd=tmp_path, changes=changes)
         assert (done.returncode, done.stdout.strip()) == (code, out) and "Traceback" not in done.stderr, (args, done)
         files = 2 if args is hosted else 1  # a sentence for each
         assert err in done.stderr and done.stderr.count("\n") <= files, (args, done)

@@ -33,6 +33,7 @@ DEFAULT_VARIABLES = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG",
 )
 """The part of our environment that a child gets, with `LC_*`: programs need it to run, and none of it is a secret."""
 
+# What cmd.exe takes for more than text in an argument of a batch file.
 _BATCH = frozenset('"%!&|<>^\r\n')
 _TREE = 5.0  # seconds for Windows to end a process with what it has started
 _MAX_LAST_LINES = 20
@@ -169,15 +170,16 @@ class Child:
 
     def send(self, name: Literal["SIGTERM", "SIGKILL"]) -> None:
         """Ask the group to end, or end it. Windows knows no such request: the process is ended, and what it started."""
+        if sys.platform == "win32":
+            # Without the lock: as long as we hold the process, its number stays taken.
+            with suppress(OSError, subprocess.TimeoutExpired):
+                tree = ["taskkill", "/T", "/F", "/PID", str(self._process.pid)]
+                subprocess.run(tree, capture_output=True, check=False, timeout=_TREE)
+            self._process.terminate()
+            return
         with self._lock:
             # Once reaped, the number may be another's. Not so earlier: whoever is left of the group keeps it taken.
             if self._reaped:
-                return
-            if sys.platform == "win32":
-                ended = ["taskkill", "/T", "/F", "/PID", str(self._process.pid)]
-                with suppress(OSError, subprocess.TimeoutExpired):
-                    subprocess.run(ended, capture_output=True, check=False, timeout=_TREE)
-                self._process.terminate()
                 return
             try:
                 os.killpg(self._process.pid, getattr(signal, name))

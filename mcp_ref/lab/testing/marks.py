@@ -29,13 +29,14 @@ def end_marked(mark: str, process: subprocess.Popen[Any] | None = None) -> None:
     if process is not None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, 9)
-    own, found, scans = f"{_MARK}={mark}\0".encode(), True, 0
+    own = f"{_MARK}={mark}\0".encode()
     # Until a scan finds none: a program that is just being started shows its variables a moment later.
-    while found and scans < _MAX_SCANS:
-        scans += 1
+    for _ in range(_MAX_SCANS):
         found = False
         for each in Path("/proc").glob("[0-9]*/environ"):
             with suppress(OSError):
                 if own in each.read_bytes():
                     found = True
                     os.kill(int(each.parent.name), 9)
+        if not found:
+            break
