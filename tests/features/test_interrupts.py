@@ -5,6 +5,7 @@ A signal comes after a random time, 200 times in each transport, 100 in each era
 
 from __future__ import annotations
 
+import gc
 import random
 import signal
 import sys
@@ -43,6 +44,13 @@ def events_are_never_left_locked(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     for name in ("__enter__", "__exit__"):
         monkeypatch.setattr(threading.Condition, name, property(attrgetter(f"_lock.{name}")))
+
+
+@pytest.fixture(autouse=True)
+def what_was_caught_is_forgotten_here() -> Iterator[None]:
+    """A collection of garbage in a later test would find it there, where nobody expects a ResourceWarning."""
+    yield
+    gc.collect()
 
 
 PROGRAM = "from tests.features.test_interrupts import build; build().run()"

@@ -162,7 +162,7 @@ def test_a_refused_tool_is_told_to_the_model_and_a_refused_model_hears_nothing(e
     assert endpoint.asked == []
 
 
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_servers_ask_the_same_model_and_learn_only_that_it_failed(endpoint: Endpoint, model: Any) -> None:
     made = Server("s")
 

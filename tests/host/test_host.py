@@ -300,7 +300,7 @@ def edited(question: Any) -> Answer:
 
 
 @era
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_sampling_has_two_gates_and_the_user_can_edit_at_both(revision: str) -> None:
     model, user = Model(), User(edited)
     rules = [START, Rule("allow", "tool")]
@@ -319,7 +319,7 @@ def test_sampling_has_two_gates_and_the_user_can_edit_at_both(revision: str) -> 
 
 @era
 @pytest.mark.parametrize("gate", ["sampling", "answer", "model"])
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_what_is_refused_at_a_gate_goes_no_further(gate: str, revision: str) -> None:
     model = Model("the answer")
     user = User(lambda question: question.kind != gate)
@@ -333,7 +333,7 @@ def test_what_is_refused_at_a_gate_goes_no_further(gate: str, revision: str) -> 
     assert bool(model.asked) is (gate == "answer")
 
 
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_model_that_fails_is_told_to_the_user_and_not_to_the_server() -> None:
     def fails(request: Any) -> str:
         raise RuntimeError("429 for key sk-swordfish")
@@ -347,7 +347,7 @@ def test_a_model_that_fails_is_told_to_the_user_and_not_to_the_server() -> None:
 
 
 @era
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_what_a_rule_denies_is_not_declared(revision: str, tmp_path: Path) -> None:
     declared = []
     made = Server("s")
@@ -369,7 +369,7 @@ def test_what_a_rule_denies_is_not_declared(revision: str, tmp_path: Path) -> No
 
 
 @era
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_form_is_answered_by_the_user_alone_and_one_that_wants_a_password_is_pointed_out(revision: str) -> None:
     user = User(Answer(True, value={"name": "me", "password": ""}), False)
     consent = Consent([*FREE, Rule("allow", "form")], ask=user, keep=False)
@@ -380,7 +380,7 @@ def test_a_form_is_answered_by_the_user_alone_and_one_that_wants_a_password_is_p
 
 
 @era
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_page_is_opened_once_the_user_agreed_to_its_whole_url(revision: str) -> None:
     opened: list[str] = []
     user = User(True, False)
@@ -393,7 +393,7 @@ def test_a_page_is_opened_once_the_user_agreed_to_its_whole_url(revision: str) -
 
 
 @era
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_page_is_fetched_by_nobody_but_the_browser(revision: str) -> None:
     opened: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as site:
@@ -409,7 +409,7 @@ def test_a_page_is_fetched_by_nobody_but_the_browser(revision: str) -> None:
 
 
 @era
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_each_server_is_told_its_own_roots_and_only_by_consent(revision: str, tmp_path: Path) -> None:
     own, shared, later = (tmp_path / name for name in ("own", "shared", "later"))
     for folder in (own, shared, later):
@@ -434,7 +434,7 @@ def test_a_server_is_told_when_the_roots_have_changed(tmp_path: Path) -> None:
         assert told.wait(20)
 
 
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_server_that_asks_too_often_is_refused_without_a_question() -> None:
     made, user, heard = Server("s"), User(False), Heard()
 
@@ -456,7 +456,7 @@ def test_a_server_that_asks_too_often_is_refused_without_a_question() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_user_who_thinks_does_not_use_up_the_time_of_the_call() -> None:
     def slowly(question: Any) -> Answer:
         threading.Event().wait(2.2)
@@ -588,7 +588,7 @@ def test_a_tool_that_changes_while_the_user_visits_a_page_is_not_called_again() 
 
 @era
 @pytest.mark.parametrize("no", [*NO, raises])
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_no_at_the_review_of_a_form_sends_nothing(no: Any, revision: str) -> None:
     seen: list[Any] = []
     consent = Consent(FREE, ask=User(no), keep=False)

@@ -20,7 +20,7 @@ from mcp_ref.client.entries import Entry
 from tests.host.common import FREE
 from tests.slow import examples
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 NAMES = ("a", "b", "c", "d")
 REVISIONS = dict(zip(NAMES, ("2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28"), strict=True))
 CANARY = re.compile(r"canary-([abcd])-\d+")

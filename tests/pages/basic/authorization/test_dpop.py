@@ -108,7 +108,7 @@ WRONG: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("changed", WRONG, ids=[f"{number}-{'-'.join(each)}" for number, each in enumerate(WRONG)])
-@pytest.mark.filterwarnings("ignore::Warning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_wrong_proof_lets_nobody_in(server: Guarded, changed: dict[str, Any]) -> None:
     assert refusal(ask(server, proof(**changed))) == (401, "invalid_dpop_proof")
 
