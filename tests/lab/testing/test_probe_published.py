@@ -65,8 +65,10 @@ CLIENTS = {
     ],
 }  # fmt: skip
 
-ONLY = {"fastmcp_client": ("2026-07-28",)}
-"""Of programs that start slowly: what they are asked to speak."""
+ONLY = {
+    "git": ("2025-11-25",), "fetch": ("2026-07-28",), "fastmcp": ("2025-11-25",), "fastmcp_client": ("2026-07-28",),
+}  # fmt: skip
+"""Of programs that start slowly, and are made with the SDK of others here: what they are asked to speak."""
 
 
 def there(command: list[str]) -> bool:
