@@ -168,6 +168,7 @@ def test_a_message_is_a_post_that_accepts_json_and_event_streams() -> None:
     assert "mcp-protocol-version" not in asked.headers
 
 
+@pytest.mark.usefixtures("an_end_that_is_there_is_read")
 @pytest.mark.parametrize("answer", [status(202), status(200), head(204, length=None)])
 def test_a_notification_is_accepted_without_a_body(answer: bytes) -> None:
     with ScriptedServer(post=answer) as server, Client(server) as client:
@@ -278,6 +279,7 @@ INTERIM = {
 }
 
 
+@pytest.mark.usefixtures("an_end_that_is_there_is_read")
 @pytest.mark.parametrize("own", [False, True], ids=["ours", "a session of the user's"])
 @pytest.mark.parametrize("number", [1, 100])
 @pytest.mark.parametrize("interim", [*INTERIM.values(), b"".join(INTERIM.values())], ids=[*INTERIM, "all of them"])
@@ -720,6 +722,7 @@ def test_a_call_that_was_given_up_before_it_starts_sends_nothing() -> None:
         assert server.asked.empty()
 
 
+@pytest.mark.usefixtures("an_end_that_is_there_is_read")
 def test_a_handle_used_after_the_call_does_nothing_to_the_next() -> None:
     with ScriptedServer(post=content(result())) as server, Client(server) as client:
 
@@ -988,6 +991,7 @@ def test_a_session_sends_as_it_was_set_up_and_stays_as_it_is(session: requests.S
     assert headers == session.headers
 
 
+@pytest.mark.usefixtures("an_end_that_is_there_is_read")
 def test_a_session_keeps_connections_and_is_not_closed(session: requests.Session) -> None:
     with ScriptedServer(post=content(result()), get=status(200)) as server:
         with Client(server, session=session) as client:

@@ -106,6 +106,7 @@ def test_the_headers_are_those_mirrored_from_the_message() -> None:
     assert asked.headers["content-type"] == "application/json"
 
 
+@pytest.mark.usefixtures("an_end_that_is_there_is_read")
 def test_a_notification_is_accepted_and_its_connection_kept() -> None:
     with ScriptedServer(post=[status(202), content(result())]) as server, Stateless(server) as client:
         client.transport.send(NOTE, soon())
@@ -123,6 +124,7 @@ def test_responses_and_batches_are_not_sent(message: Any) -> None:
         assert server.asked.empty()
 
 
+@pytest.mark.usefixtures("an_end_that_is_there_is_read")
 def test_an_answered_request_leaves_its_connection_for_the_next() -> None:
     answers = [content(result()), stream(event(PROGRESS), event(result())), content({**result(), "error": 1}, code=404)]
     with ScriptedServer(post=answers) as server, Stateless(server) as client:
