@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         RequestTimeout as RequestTimeout, SessionExpired as SessionExpired, TaskCancelled as TaskCancelled,
         ToolError as ToolError, TransportClosed as TransportClosed,
     )
+    from mcp_ref.host.apps import AppCall as AppCall, AppView as AppView
     from mcp_ref.host.consent import (
         Answer as Answer, Consent as Consent, ConsentRefused as ConsentRefused, Question as Question, Rule as Rule,
     )
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     )
     from mcp_ref.pages.client.roots import is_within as is_within, root_path as root_path
     from mcp_ref.pages.client.sampling import UserRejected as UserRejected, choose_model as choose_model, reply as reply
+    from mcp_ref.pages.extensions.apps import APPS as APPS, Apps as Apps
     from mcp_ref.pages.extensions.skills import SKILLS as SKILLS, SkillMismatch as SkillMismatch, Skills as Skills
     from mcp_ref.pages.server.prompts import PromptMessage as PromptMessage, assistant as assistant, user as user
     from mcp_ref.pages.server.resources import ResourceNotFound as ResourceNotFound, contents_bytes as contents_bytes
@@ -114,6 +116,7 @@ _PLACES: Final = {
         "InvalidRequest LocalProtocolError McpError MethodNotFound MissingClientCapability Refusal "
         "RemoteProtocolError RequestCancelled RequestTimeout SessionExpired TaskCancelled ToolError TransportClosed"
     ),
+    "host.apps": "AppCall AppView",
     "host.consent": "Answer Consent ConsentRefused Question Rule",
     "host.host": "Host",
     "host.life": "ServerDown",
@@ -140,6 +143,7 @@ _PLACES: Final = {
     "pages.client.elicitation": "UrlElicitationRequired accept cancel decline required_urls url_elicitation",
     "pages.client.roots": "is_within root_path",
     "pages.client.sampling": "UserRejected choose_model reply",
+    "pages.extensions.apps": "APPS Apps",
     "pages.extensions.skills": "SKILLS SkillMismatch Skills",
     "pages.server.prompts": "PromptMessage assistant user",
     "pages.server.resources": "ResourceNotFound contents_bytes",

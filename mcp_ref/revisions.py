@@ -40,8 +40,7 @@ class Revision(NamedTuple):
     sse_resumption: bool  # event streams can be resumed with `Last-Event-ID`
     priming_event: bool  # the server may begin a stream with an event of empty data and close it before the response
     disconnect_is_cancellation: bool  # a client cancels a request over HTTP by closing its connection
-    # the answers to a POST after which a client tries the older HTTP+SSE transport; modern is what is of the stateless
-    # era
+    # the answers to a POST after which a client tries the older HTTP+SSE transport; modern: of the stateless era
     sse_fallback: Literal["none", "any 4xx", "400, 404, 405", "400, 404, 405 without a modern error"]
     # which authorization server a server has: none that the revision knows, itself (at the root of its origin), or the
     # one that its protected resource metadata names

@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from mcp_ref.lab.testing.authorization_server import AuthorizationServer as AuthorizationServer
     from mcp_ref.lab.testing.contract import contract_diff as contract_diff
     from mcp_ref.lab.testing.contract import contract_of as contract_of
+    from mcp_ref.lab.testing.headless_view import HeadlessView as HeadlessView
     from mcp_ref.lab.testing.replay import Replay as Replay
     from mcp_ref.lab.testing.verdict import Answers as Answers
     from mcp_ref.lab.testing.verdict import Traffic as Traffic
 
 _MODULES: Final = {
-    "Answers": "verdict", "AuthorizationServer": "authorization_server", "Replay": "replay", "Traffic": "verdict",
-    "contract_diff": "contract", "contract_of": "contract",
+    "Answers": "verdict", "AuthorizationServer": "authorization_server", "HeadlessView": "headless_view",
+    "Replay": "replay", "Traffic": "verdict", "contract_diff": "contract", "contract_of": "contract",
 }  # fmt: skip
 
 __all__ = [*_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]

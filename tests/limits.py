@@ -55,6 +55,7 @@ _SERVER, _JSON = "kit.http.http_exchange:HttpLimits.", "kit.typed.json_schema:"
 _ENDPOINT = "pages.basic.transports.streamable_http.server:EndpointOptions."
 _SUBSCRIPTIONS = "tests/pages/basic/test_subscriptions.py::"
 _AUTH = "tests/pages/basic/authorization/"
+_APPS = "tests/host/test_apps.py::"
 _SKILLS = "tests/features/test_skills.py::"
 
 _HEADS = "tests/kit/http/test_http_heads.py::test_a_head_that_is_too_long_is_431"
@@ -264,6 +265,18 @@ MET: dict[str, list[Limit]] = {
               ("tests/pages/extensions/test_frontmatter.py::test_size_and_depth_have_bounds",)),
         Limit("bytes of verified files that a host keeps", "host.skills:MAX_KEPT", "", "the oldest is read again",
               ("tests/host/test_skills.py::test_so_many_bytes_are_kept_and_the_oldest_go_first",)),
+    ],
+    "Apps": [
+        Limit("bytes of a document", "pages.extensions.apps:MAX_HTML", "", "not shown",
+              ("tests/pages/extensions/test_apps.py::test_what_is_no_document_is_not_shown",)),
+        Limit("views of a host", "host.apps:MAX_VIEWS", "", "one more is a LocalProtocolError",
+              (f"{_APPS}test_a_host_has_so_many_views",)),
+        Limit("bytes of a message of a view", "host.apps:MAX_MESSAGE", "", "-32600, or dropped",
+              (f"{_APPS}test_a_request_that_is_wrong_gets_an_error",)),
+        Limit("messages that wait for a view", "host.apps:MAX_WAITING", "", "the view is closed",
+              (f"{_APPS}test_a_view_that_takes_nothing_is_closed",)),
+        Limit("requests of a view that are carried out at once", "host.apps:MAX_CALLS", "",
+              "as many again wait; then -32600", (f"{_APPS}test_a_view_has_so_many_requests_under_way",)),
     ],
     "JSON Schemas of tools": [
         Limit("levels of a schema", f"{_JSON}MAX_DEPTH", "", "refused: the tool cannot be registered, or checked",

@@ -31,8 +31,8 @@ SPEC = ROOT.parent / "shared" / "spec"
 REPOSITORY = ROOT.parent / "modelcontextprotocol"
 """A clone of the specification's own repository, if there is one beside this checkout."""
 ALL = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
-EDITIONS = ("stable", "draft")
-"""Of the extensions of authorization, which have no dates: they stand in an id where a revision does elsewhere."""
+EDITIONS = ("stable", "draft", "2026-01-26")
+"""Of extensions, which have no revisions: they stand in an id where a revision does elsewhere."""
 NO_IDS = "-"
 """In the cell of the ids: the page has no sentence that the specification's data knows."""
 
@@ -207,6 +207,7 @@ def requirements() -> dict[str, dict[str, Any]]:
         *(SPEC / revision / "requirements.jsonl" for revision in ALL),
         SPEC.parent / "tasks" / "extension.jsonl",
         SPEC.parent / "skills" / "requirements.jsonl",
+        SPEC.parent / "apps" / "requirements.jsonl",
         SPEC.parent / "authorization" / "ema_requirements.jsonl",
     ):
         if file.exists():

@@ -81,8 +81,7 @@ class Client:
         info: members of our `Implementation`, over the name and version of this library.
         capabilities: members laid over those that follow from the functions given, such as
             `{"sampling": {"tools": {}}}` or `{"experimental": {...}}`.
-        extensions: settings by the name of the extension, such as `{"com.example/audit": {}}`, or a list of `Extension`
-            values (stateless era).
+        extensions: settings by name, such as `{"com.example/audit": {}}`, or a list of `Extension` values.
         result_types: values of `resultType` that an extension of yours has; any other is an error (stateless era).
         tasks: whether to follow tasks: `call_tool` then waits for those that the server makes of a call, and
             `call_tool_as_task` returns a handle.
@@ -110,10 +109,8 @@ class Client:
             again then: `client.reconnect.may_resend`.
 
         What is kept:
-        cache: whether to keep results for as long as the server says; several clients can share a `ResultCache`
-            (stateless era).
-        trace: a path, an open file, a callable of one `TraceEvent`, or a `Recorder`; a transport given as the target is
-            not traced.
+        cache: whether to keep results for as long as the server says (stateless era); a `ResultCache` can be shared.
+        trace: a path, an open file, a callable of one `TraceEvent`, or a `Recorder`; not of a transport as the target.
 
     What a program calls:
         from_config, connect, close; revision, server_info, server_capabilities, instructions; list_tools, call_tool;
@@ -185,7 +182,8 @@ class Client:
             declared = targets.merged(declared, capabilities)
         if self.extensions:
             declared = {**declared, "extensions": {name: each.settings for name, each in self.extensions.items()}}
-        self.introduction = Introduction({"name": "mcp_ref", "version": __version__, **(info or {})}, declared)
+        about = {"name": "mcp_ref", "version": __version__, **(info or {})}
+        self.introduction = Introduction(about, declared, None, self.extensions)
         self._cache, self._trace = cache, trace
         self._process: int | None = None  # in which it was connected
         self._connects = count()
@@ -404,9 +402,7 @@ class Client:
     def _request_alone(
         self, session: Stateless, method: str, params: JsonObject | None, options: Options, deadline: Deadline
     ) -> JsonObject:
-        """Make one attempt at a call in the stateless era: look for a result that was kept, or go as many rounds as the
-        server needs.
-        """
+        """Make one attempt at a call in the stateless era: find a result that was kept, or go through the rounds."""
         # 1. What the request says beside its params.
         if self.log_level is not None and "log_level" not in options:
             options = {**options, "log_level": self.log_level}

@@ -29,7 +29,7 @@ from mcp_ref.kit.threads.bounded_dict import Latest
 from mcp_ref.kit.threads.deadline import Cancel, Deadline, Rate, RateLimited, RateLimits
 from mcp_ref.pages.basic import utilities
 from mcp_ref.pages.basic.extensions import kinds_of, rows_with
-from mcp_ref.pages.basic.lifecycle import Lifecycle, accept_answer, initialize_params, offered_instead
+from mcp_ref.pages.basic.lifecycle import Lifecycle, accept_answer, declared_in, initialize_params, offered_instead
 from mcp_ref.pages.basic.transports.over_http import MirroringTransport, SessionTransport
 from mcp_ref.pages.basic.utilities import answer_ping
 from mcp_ref.pages.basic.versioning import SERVER_INFO, envelope
@@ -277,7 +277,7 @@ class Session(Conversation):
         capabilities = self.client.introduction.capabilities
         if remote is None:
             return Negotiated("client", revision, METHODS, capabilities, {"logging": {}})
-        return Negotiated("client", revision, METHODS, client_capabilities(capabilities, revision), remote)
+        return Negotiated("client", revision, METHODS, declared_in(self.client.introduction, revision), remote)
 
     def opening(self, asked: Revision) -> tuple[str, JsonObject | None]:
         """Return the request that opens a session: `initialize`, proposing a revision."""

@@ -16,6 +16,7 @@ Not here:  what is asked about, and what becomes of a refusal (host/host); where
     answer       server        the model's answer goes to the server; the user may edit it
     form, url    server        a form is shown, a page is opened; the answer is the user's own, and no rule gives it
     again        server        a call is sent again after a page that it required was visited; the user's own as well
+    message      server        a view's message joins the conversation; the user's own as well
     skill        server/path   a skill is loaded
     run          server/path   a tool is called that runs on this machine, while that skill is loaded; the user's own
     roots        server        folders are told to a server
@@ -58,9 +59,11 @@ KINDS: Final = {
     "again": "have you finished there, and should the call be sent again to",
     "roots": "tell the server these folders",
     "skill": "load into the model's context, as the server's words, the skill",
+    "message": "say in the conversation, as your words, this message of an app of",
     "run": "call tools that run on this machine, while it follows the skill",
 }
-_THE_USERS_OWN: Final = ("form", "url", "again", "run")  # no rule answers for the user, and no answer is remembered
+# No rule answers for the user, and no answer is remembered.
+_THE_USERS_OWN: Final = ("form", "url", "again", "run", "message")
 _SAID: Final = {"tool": "definition", "url": "message", "skill": "files"}  # what is said of what is to be allowed
 _MAX_LINE: Final = 160
 _MAX_RULINGS: Final = 10_000
@@ -124,6 +127,7 @@ class Question:
         shown: what it is about, in full: JSON, with texts of the server as they came; what is to be allowed comes last.
         warnings: what stands out in it.
         alike: gives the subjects that `Answer.all` is for, with their fingerprints first.
+        origin: who asks for a call of a tool: "model", "user", or what else the user is told.
         withdrawn: used when the answer is no longer needed; attach a callback to end a prompt.
     """
 
@@ -135,6 +139,7 @@ class Question:
     shown: JsonObject
     warnings: Iterable[str] = ()
     alike: Callable[[], Iterable[tuple[str, str, Any]]] = tuple
+    origin: str = "model"
     withdrawn: Cancel = field(default_factory=Cancel)
 
     def lines(self, *, whole: bool = False) -> list[str]:
@@ -147,6 +152,7 @@ class Question:
         said = rest.pop(name, "")
         said = said.get("description") if isinstance(said, dict) else said
         head = f"{self.server or 'the model'}: {KINDS[self.kind]} {self.subject}?"
+        head += "" if self.origin in ("model", "user") else f" {self.origin} asks for it"
         # SHOULD: show the user the inputs of a tool before the call, all of them (server/tools#security-considerations)
         given = json.dumps(rest, indent=2, ensure_ascii=False, default=str).split("\n")
         lines = [*([_cut(f"  | {name}: {said}")] if said else ()), *(f"  | {escaped(line)}" for line in given)]
@@ -230,6 +236,8 @@ class Consent:
             decision = Decision(False, "rule")
         elif ruling == "allow" and kind not in _THE_USERS_OWN:
             decision = Decision(True, "rule")
+        elif question.origin == "user":
+            decision = Decision(True, "user")
         elif ruling is None and question.fingerprint in (self._run.get(key), self._kept.values.get(key)):
             decision = Decision(True, "remembered")
         elif self.ask is None:
@@ -284,6 +292,7 @@ class Consent:
 
     def _write(self, of: Question, more: JsonObject) -> None:
         about = {"server": of.server, "kind": of.kind, "subject": of.subject, "fingerprint": of.fingerprint[:16]}
+        about |= {} if of.origin == "model" else {"origin": of.origin}
         if self._audit is not None:
             self._audit({"time": round(time.time(), 3), **about, **more})
 

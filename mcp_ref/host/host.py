@@ -24,7 +24,7 @@ from contextlib import suppress
 from copy import deepcopy
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, Unpack, cast
 
 from mcp_ref.client.client import Client, known_target
 from mcp_ref.client.entries import Entry, read_entries
@@ -39,6 +39,7 @@ from mcp_ref.host.pins import print_of
 from mcp_ref.kit.threads.callbacks import CallbackThread
 from mcp_ref.kit.threads.deadline import Cancel, Deadline, RateLimited
 from mcp_ref.kit.threads.one_at_a_time import at_once
+from mcp_ref.pages.basic.extensions import Extension
 from mcp_ref.pages.client.elicitation import ElicitResult, accept, cancel, decline, required_urls, url_warnings
 from mcp_ref.pages.client.roots import as_root
 from mcp_ref.pages.client.sampling import CreateMessageResult, UserRejected
@@ -47,6 +48,9 @@ from mcp_ref.recording.redact import is_secret
 from mcp_ref.wire.content import text
 from mcp_ref.wire.messages import JsonObject
 from mcp_ref.wire.methods import Options
+
+if TYPE_CHECKING:
+    from mcp_ref.host.apps import AppView
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +91,7 @@ class Host:
         browse: `browse(url)` opens a page that the user agreed to; None: `webbrowser.open`.
         trace: `trace(name)` gives the trace of each client, such as a path.
         skills: whether skills are taken from servers; without it nothing of them is declared, or loaded.
+        extensions: declared to every server; with `APPS` (pages/extensions/apps) `open_app` shows documents of theirs.
 
     What a call raises: what the same call of a `Client` does; LocalProtocolError: no such server, or tool;
     `ServerDown`; `ConsentRefused`. Every call waits for a server that is being started within its own `timeout`, which
@@ -109,6 +114,7 @@ class Host:
         browse: Callable[[str], object] | None = None,
         trace: Callable[[str], Any] | None = None,
         skills: bool = False,
+        extensions: Sequence[Extension] = (),
     ) -> None:
         self.consent = consent or Consent(keep=False)
         self.model, self.trusted, self._browse = model, frozenset(trusted), browse
@@ -127,6 +133,8 @@ class Host:
         self.context: list[JsonObject] = []
         """Messages that `attach` has put before the next turn of a conversation; whoever takes them empties it."""
         self.shelf: Any = self._make_shelf() if skills else None
+        self.extensions = [*extensions, *(self.shelf.declared if self.shelf is not None else ())]
+        self.views: list[AppView] = []
         self._names: dict[str, str] = {}  # of tools, for models; replaced by `for_model`
         self._closing = False  # so that a start in another thread asks about no further server
         self._model_allowed = False  # whether anything may go to the model in this run
@@ -173,8 +181,9 @@ class Host:
 
     def stop(self, name: str, timeout: float = 5) -> None:
         """Stop one server, whatever it is doing. Blocks: at most `timeout` seconds."""
-        hosted = self._server(name)
-        hosted.stop(Deadline(timeout))
+        hosted, deadline = self._server(name), Deadline(timeout)
+        self._close_views([view for view in self.views if view.server == name], deadline)
+        hosted.stop(deadline)
         if self.shelf is not None:
             self.shelf.drop(hosted.bound)
 
@@ -201,16 +210,25 @@ class Host:
         """Stop every server, in parallel. Idempotent; any thread may call it.
 
         Blocks: at most `timeout` seconds, and a moment.
-        Why each thread ends: open questions are withdrawn first; then each server is stopped (`Hosted.stop`), in a
-        thread `mcp-at-once` that ends with it; `mcp-host-ask` and `mcp-host-events` find a sentinel.
+        Why each thread ends: open questions are withdrawn first; then each view is closed (`AppView.close`), and each
+        server is stopped (`Hosted.stop`), in threads `mcp-at-once` that end with that; `mcp-host-ask` and
+        `mcp-host-events` find a sentinel.
         """
         deadline, self._closing = Deadline(timeout), True
         self.consent.close(Deadline(0))
+        self._close_views(self.views, deadline)
         at_once(lambda hosted: hosted.stop(deadline), self.servers.values(), timeout)
         if self.shelf is not None:
             self.shelf.held, self.shelf.files = {}, {}
         self.consent.close(deadline)
         self._events.close(deadline)
+
+    @staticmethod
+    def _close_views(views: Sequence[AppView], deadline: Deadline) -> None:
+        """Close views, which have half of the time to save what they have."""
+        left = deadline.left()
+        if views:
+            at_once(lambda view: view.close(None if left is None or left > 4 else left / 2), views, left)
 
     def __enter__(self) -> Self:
         try:
@@ -284,20 +302,26 @@ class Host:
 
     # -- using it
 
-    def call(self, name: str, arguments: JsonObject | None = None, **options: Unpack[Options]) -> JsonObject:
+    def call(
+        self, name: str, arguments: JsonObject | None = None, *, by: str = "model", **options: Unpack[Options]
+    ) -> JsonObject:
         """Call a tool, `server/tool`, if that is allowed; see `Client.call_tool`.
+
+        Args:
+            by: who asks for it, which is shown and written down. "user": it is the user's own act, and is allowed
+                unless a rule denies it, or its definition has changed.
 
         It is called again, if the server died over it, only with `resend=True`, or where a trusted server says that it
         does no harm.
         """
         began = time.monotonic()
-        hosted, tool = self._place(name)
+        hosted, tool = self.place(name)
         found = hosted.definition(tool, Deadline(options.get("timeout", hosted.timeout)))
         if found is None:
             raise LocalProtocolError(f"no tool is called {name!r}")
         # What is shown is what is sent, whatever its caller, or a question's answer, does to the arguments meanwhile.
         arguments = deepcopy(arguments or {})
-        question = self._consented(hosted, tool, found, arguments, options.get("cancel"))
+        question = self._consented(hosted, tool, found, arguments, options.get("cancel"), by)
         # MUST: hints of a tool count for nothing unless its server is trusted (server/tools#tool)
         if "resend" not in options:
             hints = found[0].get("annotations") or {}
@@ -339,7 +363,7 @@ class Host:
         return self.consent.decide(question).allowed
 
     def _consented(
-        self, hosted: Hosted, tool: str, found: tuple[Any, str], arguments: JsonObject, cancel: Cancel | None
+        self, hosted: Hosted, tool: str, found: tuple[Any, str], arguments: JsonObject, cancel: Cancel | None, by: str
     ) -> Question:
         """Return the question whether a tool may be called, which was answered with yes. Raises: ConsentRefused."""
         name, pins, (definition, now) = f"{hosted.name}/{tool}", self.consent.pins, found
@@ -355,7 +379,7 @@ class Host:
         # 3. May it be called?
         # SHOULD: a human can always deny a call of a tool (server/tools#user-interaction-model)
         about = {"definition": definition, "arguments": arguments}
-        question = Question("tool", hosted.name, name, hosted.bound, now, about)
+        question = Question("tool", hosted.name, name, hosted.bound, now, about, origin=by)
         question.alike = lambda: self.compare(hosted, hosted.tools(Deadline(hosted.timeout)))
         if cancel is not None:
             cancel.attach(question.withdrawn)
@@ -375,7 +399,7 @@ class Host:
 
     def prompt(self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[Options]) -> JsonObject:
         """Get a prompt, `server/prompt`; see `Client.get_prompt`."""
-        hosted, prompt = self._place(name)
+        hosted, prompt = self.place(name)
         return cast(JsonObject, hosted.ask("get_prompt", prompt, arguments, options=options, safe=True))
 
     def attach(self, server: str, uri: str, **options: Unpack[Options]) -> JsonObject:
@@ -390,6 +414,8 @@ class Host:
         "host.skills", "skills", "load_skill", "read_skill", "release_skill", "make_shelf"
     )
 
+    (open_app,) = loaded_later("host.apps", "open_app")
+
     # -- models
 
     def for_model(self) -> list[JsonObject]:
@@ -398,6 +424,7 @@ class Host:
         A tool that a rule denies is not among them; one whose definition has changed is, once somebody has consented to
         the change.
         """
+        # A host MUST NOT show the model a tool that is not for it (2026-01-26/extensions/apps#visibility)
         rows = [row for row in self.tools() if "model" in _visible_to(row.definition)]
         rows = [row for row in rows if self.consent.ruling("tool", row.name) != "deny"]
         changed = [row for row in rows if row.state == "changed"]
@@ -462,7 +489,7 @@ class Host:
 
         target, asking = entry.target, self.consent.ask is not None
         if isinstance(target, Command) and target.stderr == "capture":
-            target = target._replace(stderr=partial(self._hear, hosted, "stderr"))
+            target = target._replace(stderr=partial(self.hear, hosted, "stderr"))
         sample = given("sampling", self._sample, self.model is not None)
         client = Client(
             target,
@@ -473,11 +500,11 @@ class Host:
             capabilities={"sampling": {"tools": {}}} if sample else None,
             sample=sample,
             elicit=given("form", self._fill_in, asking),
-            open_url=given("url", self._open_page, asking),
+            open_url=given("url", self.open_page, asking),
             roots=given("roots", self._tell_roots, self._has_roots or entry.roots is not None),
-            on_log=partial(self._hear, hosted, "log"),
+            on_log=partial(self.hear, hosted, "log"),
             on_close=lambda reason: hosted.lost(client, str(reason)),
-            extensions=None if self.shelf is None else self.shelf.declared,
+            extensions=self.extensions,
             trace=self._trace and self._trace(name),
         )
         return client
@@ -489,7 +516,7 @@ class Host:
         prompt = {key: value for key, value in params.items() if key not in ("includeContext", "_meta", "task")}
         shown = {"model": self.model.choose(prompt.get("modelPreferences")), "request": prompt}
         # SHOULD: a human can see the prompt, edit it, and deny it (client/sampling#user-interaction-model)
-        decision = self._ask("sampling", hosted, shown, ctx)
+        decision = self.decide("sampling", hosted, shown, ctx)
         if not decision.allowed:
             raise UserRejected()
         asked = {**shown, **(decision.value or {})}
@@ -500,7 +527,7 @@ class Host:
             # What a model, or a provider, says about its failure is not the server's business.
             raise InternalError("The model did not answer") from None
         # SHOULD: a human can see the answer before the server does (client/sampling#user-interaction-model)
-        decision = self._ask("answer", hosted, {"answer": answer}, ctx)
+        decision = self.decide("answer", hosted, {"answer": answer}, ctx)
         if not decision.allowed:
             raise UserRejected()
         return cast(CreateMessageResult, decision.value or answer)
@@ -509,17 +536,17 @@ class Host:
         """Answer a form by the values that the user has filled in."""
         secrets = [name for name in schema["properties"] if is_secret(name)]
         warnings = [f"a form must not ask for secrets: {', '.join(secrets)}"] if secrets else []
-        decision = self._ask("form", hosted, {"message": message, "form": schema}, ctx, warnings)
+        decision = self.decide("form", hosted, {"message": message, "form": schema}, ctx, warnings)
         if decision.allowed:
             return accept(decision.value or {})
         return decline() if decision.by == "user" else cancel()
 
-    def _open_page(
-        self, hosted: Hosted, url: str, message: str, host: str, ctx: ClientContext | Client
+    def open_page(
+        self, hosted: Hosted, url: str, message: str, host: str, ctx: ClientContext | Client | Cancel
     ) -> ElicitResult:
         """Open a page that the user agreed to."""
         shown = {"message": message, "url": url, "host": host}
-        decision = self._ask("url", hosted, shown, ctx, url_warnings(url))
+        decision = self.decide("url", hosted, shown, ctx, url_warnings(url))
         if not decision.allowed:
             return decline() if decision.by == "user" else cancel()
         import webbrowser
@@ -532,20 +559,29 @@ class Host:
         own = hosted.entry.roots
         folders = [as_root(os.path.expanduser(each)) for each in (self.roots if own is None else own)]
         # SHOULD: ask the user before roots are told (client/roots#implementation-guidelines)
-        return folders if folders and self._ask("roots", hosted, {"folders": folders}, ctx).allowed else []
+        return folders if folders and self.decide("roots", hosted, {"folders": folders}, ctx).allowed else []
 
     # -- deciding
 
-    def _ask(
-        self, kind: str, hosted: Hosted, shown: JsonObject, ctx: ClientContext | Client, warnings: Iterable[str] = ()
+    def decide(
+        self,
+        kind: str,
+        hosted: Hosted,
+        shown: JsonObject,
+        ctx: ClientContext | Client | Cancel,
+        warnings: Iterable[str] = (),
     ) -> Decision:
-        """Decide what a server asks for; one that asks too often is refused, and the end of its question ends ours."""
+        """Decide what a server, or a view of one, asks for; one that asks too often is refused, and the end of its
+        question ends ours.
+        """
         if wait := hosted.rates.take(None, kind):
             hosted.tell_once("notice", f"it asks too often ({kind}), and is refused without a question")
             raise RateLimited(wait)
         question = Question(kind, hosted.name, hosted.name, hosted.bound, fingerprint(shown), shown, warnings)
         if isinstance(ctx, ClientContext):  # else it is the client, which visits what a refused call requires
             ctx.on_cancel(question.withdrawn)
+        elif isinstance(ctx, Cancel):
+            ctx.attach(question.withdrawn)
         return self.consent.decide(question)
 
     def _approved(self, hosted: Hosted, subject: str, definition: Any, *, again: bool = False) -> bool:
@@ -577,7 +613,7 @@ class Host:
             raise LocalProtocolError(f"no server is called {name!r}; there are {', '.join(self.servers) or 'none'}")
         return self.servers[name]
 
-    def _place(self, name: str) -> tuple[Hosted, str]:
+    def place(self, name: str) -> tuple[Hosted, str]:
         """Return the server in `server/tool`, and its own name for the tool."""
         server, slash, own = name.partition("/")
         if not slash:
@@ -607,7 +643,7 @@ class Host:
             for each in found
         ]
 
-    def _hear(self, hosted: Hosted, what: str, said: str | JsonObject) -> None:
+    def hear(self, hosted: Hosted, what: str, said: str | JsonObject) -> None:
         """Pass on what a server says beside its answers, if it does not say too much."""
         if hosted.rates.take(None, what):
             hosted.rates.note_dropped(what)

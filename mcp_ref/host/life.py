@@ -48,6 +48,7 @@ RESTARTS_COUNT_FOR: Final = 60.0  # seconds
 
 RATES: Final = {
     "sampling": Rate(10 / 60, 10), "form": Rate(10 / 60, 10), "url": Rate(10 / 60, 10), "roots": Rate(1, 20),
+    "message": Rate(10 / 60, 10),
     "log": Rate(100, 100), "stderr": Rate(100, 100),
 }  # fmt: skip
 """How often one server may ask the user, or speak; what comes more often is refused, or dropped."""

@@ -103,8 +103,7 @@ class Server:
     What it says of itself:
         info: more members of its `Implementation`, such as `title`, `icons`, `websiteUrl`.
         instructions: hints for the model, given to each client.
-        declare: features to declare even while nothing is registered for them: "tools", "resources", "prompts",
-            "completions".
+        declare: features to declare while nothing is registered for them: tools, resources, prompts, completions.
         experimental: capabilities outside the protocol, by name.
         extensions: settings by the name of the extension, such as `{"com.example/audit": {}}`, or a list of `Extension`
             values, for those that have methods of their own; see `Context.extension`.
@@ -362,6 +361,8 @@ class Server:
             if self.sessions or self.services:
                 check_process("the server", self.process)
             self.process, self.leave_bus = os.getpid(), None
+        for extension in self.extensions.values():
+            extension.ready(self)
         if self.bus is not None and self.leave_bus is None:
             from mcp_ref.server.bus import join_bus
 
@@ -402,8 +403,7 @@ class Server:
             `Principal`; `authenticate=`, a function of an `HttpRequest`, which may raise `HttpRefusal`;
             `event_store=MemoryEventStore`, or an `EventStore` of yours.
         Returns: an `HttpService`. The trace is complete when the last one is closed.
-        Raises: OSError: it cannot listen, or write its trace; ValueError: no revision of this server has a way over
-            HTTP.
+        Raises: OSError: it cannot listen, or write its trace; ValueError: none of its revisions has a way over HTTP.
         """
         from mcp_ref.server.http import serve
 
@@ -417,8 +417,7 @@ class Server:
         It serves from its first request on, in the process that gets it; so it may be made before a fork. Each request
         and each stream that a client keeps open takes a thread of the WSGI server's for as long as it lasts.
 
-        Args: see `HttpOptions`; of `limits` only `max_message` has an effect here, and `write` if the WSGI server gives
-            access to its sockets.
+        Args: see `HttpOptions`; of `limits` `max_message` has an effect, and `write` where there is access to sockets.
         """
         from mcp_ref.server.wsgi import WsgiApplication
 

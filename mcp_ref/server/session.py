@@ -47,6 +47,7 @@ from mcp_ref.pages.basic.utilities import answer_ping, token_of
 from mcp_ref.pages.basic.versioning import Envelope, complete, is_stateless, read_envelope
 from mcp_ref.pages.client import elicitation, roots, sampling
 from mcp_ref.pages.client.elicitation import UrlElicitationRequired
+from mcp_ref.pages.extensions import property_later
 from mcp_ref.pages.server.utilities import logging as log_page
 from mcp_ref.pages.server.utilities.caching import CACHEABLE, NO_HINT
 from mcp_ref.pages.table import METHODS
@@ -112,6 +113,7 @@ class Context(utilities.HandlerContext):
     # basic/extensions
     extension = extensions.extension
     require_extension = extensions.require_extension
+    renders_apps = property_later("pages.extensions.apps", "renders_apps")
     # basic/patterns/mrtr
     ask_all = mrtr.ask_all
     input_responses = property(mrtr.input_responses)
@@ -238,7 +240,6 @@ class Conversation:
     terms: Negotiated
     client_info: JsonObject
     client_capabilities: JsonObject  # as the revision knows them
-    client_extensions: Any = None  # of a session: what its client gave as `extensions`, which no revision of it knows
     log_level: str | None  # the least level of log messages that the client asked for
     source: Hashable  # whose requests and notifications count together, where a method has a rate
     session_key: str | None  # see `Context.session_key`
@@ -391,7 +392,7 @@ class Session(Conversation):
         agreed = negotiate(params["protocolVersion"], self._revisions)
         result = initialize_result(self.server.introduction(incoming.owner), agreed)
         self.client_info, remote = params["clientInfo"], client_capabilities(params["capabilities"], agreed)
-        self.client_capabilities, self.client_extensions = remote, params["capabilities"].get("extensions")
+        self.client_capabilities = remote
         # MUST: both sides use only what was negotiated, from the answer to `initialize` on (basic/lifecycle#operation)
         self.terms = self.connection.terms = Negotiated("server", agreed, METHODS, result["capabilities"], remote)
         return result

@@ -102,7 +102,8 @@ class ServerTasks(TaskSide):
         # A server MUST NOT answer with a task if this request does not declare the extension; a client that declares
         # only the `tasks` of 2025-11-25 does not (2026-07-28/extensions/tasks#capability-negotiation,
         # #backward-compatibility)
-        follows = asked is not None or NAME in (ctx.peer_capabilities.get("extensions") or {})
+        declared = {} if ctx.revision.servers_send_requests else ctx.peer_capabilities.get("extensions") or {}
+        follows = asked is not None or NAME in declared
         if entry is not None and asked is not None and rule is None:
             # SHOULD: -32601 if a tool without `taskSupport` is called as a task
             # (basic/utilities/tasks#tool-level-negotiation)

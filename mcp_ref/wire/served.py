@@ -62,8 +62,7 @@ class ServedRequest(Cancel):
         id, method, params: as they came; `params` is an empty dict if there were none.
         reply: where what belongs to it is sent.
         reason: why the request was given up; None while it is not.
-        inputs, state: what an earlier round brought, for a handler that asks by its result: the answers by key, and
-            its own state; both checked.
+        inputs, state: what an earlier round brought: the answers by key, and the handler's own state; both checked.
 
     Threads: any.
     """

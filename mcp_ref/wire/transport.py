@@ -15,8 +15,7 @@ from mcp_ref.kit.threads.deadline import Deadline
 from mcp_ref.wire.messages import JsonObject
 
 MAX_MESSAGE = 64 << 20
-"""Bytes that an inbound message may have, unless `max_message` says otherwise; over HTTP a server takes less, see
-`HttpLimits`."""
+"""Bytes that an inbound message may have, unless `max_message` says otherwise; a server over HTTP takes less."""
 
 Receive = Callable[[bytes], None]
 """Takes the text of one inbound message. It only routes: it neither blocks, nor writes, nor runs a user's code."""
@@ -69,8 +68,7 @@ class Transport(Protocol):
     def start(self, receive: Receive, lost: Lost) -> None:
         """Begin to deliver: `receive(text)` for each message, one at a time, in order; `lost(reason)` once, at the end.
 
-        Both may be called before this returns. When it raises, `lost` is not called, and nothing is left to close. A
-        transport is started once.
+        Called once. Both may be called before this returns. When it raises, `lost` is not, and nothing is left open.
 
         Raises: TransportClosed: nobody is there to talk to, such as a command that cannot be launched; it was closed.
         """
@@ -87,9 +85,8 @@ class Transport(Protocol):
     def exchange(self, message: JsonObject, pending: Pending, deadline: Deadline) -> None:
         """Write a request, and return when it is over; raise what ends it early.
 
-        If each request has a reply of its own, as over HTTP, the calling thread reads that reply: it gives each message
-        to `receive`, and calls `pending.take()` after each until that returns True. If replies come on the connection
-        itself, it is this:
+        If each request has a reply of its own, as over HTTP, the calling thread reads it: it gives each message to
+        `receive`, and calls `pending.take()` after it until that returns True. If replies come on the connection:
         """
         self.send(message, deadline)
         pending.sent = True
@@ -98,8 +95,7 @@ class Transport(Protocol):
     def close(self, deadline: Deadline) -> None:
         """End the connection and every thread of the transport; returns by the deadline, whatever the peer does.
 
-        Of one that was started `lost` is called if it has not been, by another thread or by this one; it may call
-        `close` itself.
+        Of one that was started `lost` is called, by any thread, unless it has been; it may call `close` itself.
         """
         ...
 

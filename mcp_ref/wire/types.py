@@ -58,7 +58,8 @@ class ClientCapabilities(TypedDict):
     sampling: NotRequired[SamplingCapability]
     elicitation: NotRequired[Annotated[ElicitationCapability, Since("2025-06-18")]]
     tasks: NotRequired[Annotated[JsonObject, Since("2025-11-25"), Until("2025-11-25")]]
-    extensions: NotRequired[Annotated[dict[str, JsonObject], Since("2026-07-28")]]
+    # In the session era it is no member of the protocol's: some extensions have their clients declare them there.
+    extensions: NotRequired[Annotated[Any, FromRevision("2026-07-28", dict[str, JsonObject])]]
 
 
 class ServerCapabilities(TypedDict):

@@ -57,6 +57,8 @@ class Extension(NamedTuple):
         answers: by method, a server's function: called with the `Context` and the params, it makes the result.
         gated: whether a client that did not declare the extension is refused its methods; False: its page does not ask
             that of clients.
+        in_initialize: whether its page has a client declare it in the session era as well, with `initialize`.
+        ready: called with the server before it serves; raises ValueError if something is missing.
     """
 
     # The defaults are shared, and changed by nobody. Not a dataclass, which loads `inspect` with every server.
@@ -68,6 +70,8 @@ class Extension(NamedTuple):
     listens: Mapping[str, Listen] = {}
     answers: Mapping[str, Callable[[Any, Any], Any]] = {}
     gated: bool = True
+    in_initialize: bool = False
+    ready: Callable[[Any], object] = bool
 
     def answering(self) -> dict[str, Callable[[Any, Any], Any]]:
         """Return its answers, each refused to a client that did not declare the extension, if it is gated."""
@@ -183,7 +187,7 @@ def extension(self: Context, name: str) -> JsonObject | None:
     """
     if name not in (self.server.introduction().capabilities.get("extensions") or {}):
         raise LocalProtocolError(f"this server did not declare the extension {name}")
-    declared = self.peer_capabilities.get("extensions") or self.conversation.client_extensions
+    declared = self.peer_capabilities.get("extensions")
     settings = declared.get(name) if isinstance(declared, dict) else None
     return settings if isinstance(settings, dict) else None
 

@@ -15,7 +15,7 @@ messages: the server's answer to our `initialize` was acceptable ("agreed"), or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, NotRequired
 
 from mcp_ref.errors import InvalidRequest, LocalProtocolError, RemoteProtocolError
@@ -59,6 +59,7 @@ class Introduction(NamedTuple):
     info: JsonObject  # its `Implementation`: name, version, and what later revisions added
     capabilities: JsonObject  # everything it can do; what a revision does not know is left out there
     instructions: str | None = None  # a server's hints for the model
+    extensions: Mapping[str, Any] = {}  # a client's, by name
 
 
 # -- the table ----------------------------------------------------------------------------------------------------
@@ -117,9 +118,7 @@ _WORDS: Final = {
 
 
 def _word_for(method: str, is_request: bool) -> str:
-    """Return the last word of an event. A notification named `initialize` is only a "notification", and opens
-    nothing.
-    """
+    """Return the last word of an event; a notification named `initialize` is a "notification", and opens nothing."""
     return _WORDS.get((method, is_request)) or ("request" if is_request else "notification")
 
 
@@ -167,6 +166,13 @@ MAX_INTRODUCTION: Final = 64 * 1024
 """Bytes that the params of `initialize` may take: a server keeps `clientInfo` and `capabilities` with the session."""
 
 
+def declared_in(introduction: Introduction, revision: Revision) -> JsonObject:
+    """Return what a client declares in the session era: of its extensions those alone whose pages ask for it there."""
+    extensions = {name: each.settings for name, each in introduction.extensions.items() if each.in_initialize}
+    declared = {name: each for name, each in introduction.capabilities.items() if name != "extensions"}
+    return client_capabilities({**declared, **({"extensions": extensions} if extensions else {})}, revision)
+
+
 def initialize_params(introduction: Introduction, asked: Revision) -> JsonObject:
     """Return the params of `initialize`, in the shape that they have in the revision that is asked for."""
     # MUST: the client sends a `protocolVersion` that it supports, which SHOULD be its latest
@@ -174,7 +180,7 @@ def initialize_params(introduction: Introduction, asked: Revision) -> JsonObject
     # MUST: the client opens with `initialize`: its version, its capabilities, its name (basic/lifecycle#initialization)
     return {
         "protocolVersion": asked.name,
-        "capabilities": client_capabilities(introduction.capabilities, asked),
+        "capabilities": declared_in(introduction, asked),
         "clientInfo": introduction.info,
     }
 

@@ -28,6 +28,18 @@ class Later:
         return function if instance is None else function.__get__(instance)
 
 
+def tool_meta(*given: Any) -> Any:
+    """Return the `_meta` of a tool that has a user interface; see `pages.extensions.apps.tool_meta`."""
+    from mcp_ref.pages.extensions import apps
+
+    return apps.tool_meta(*given)
+
+
+def property_later(module: str, name: str) -> Any:
+    """Return a property for a class's body; see `Later`."""
+    return property(lambda self: getattr(import_module(f"mcp_ref.{module}"), name)(self))
+
+
 def loaded_later(module: str, *names: str) -> Iterator[Any]:
     """Return the functions for a class's body; see `Later`."""
     return (Later(module, name) for name in names)

@@ -167,6 +167,7 @@ class ResourceEntry(NamedTuple):
         keywords: makes keyword arguments of the values in a URI, which are strings, and the context.
         template: finds the values in a URI; None: it is not a template.
         scopes: those that a token must grant.
+        listed: whether it is in the list.
     """
 
     definition: Resource | ResourceTemplate
@@ -174,6 +175,7 @@ class ResourceEntry(NamedTuple):
     keywords: Callable[[Mapping[str, str], Any], dict[str, Any]]
     template: UriTemplate | None
     scopes: tuple[str, ...] = ()
+    listed: bool = True
 
     @property
     def argument_names(self) -> Sequence[str]:
@@ -308,7 +310,8 @@ def resources_list(ctx: Context, params: PaginatedRequestParams) -> ListResource
     """
     # MUST: `resources/list` is the same for every connection: the registry is all that counts
     # (2026-07-28/server/resources#capabilities)
-    return cast(ListResourcesResult, answer_list(ctx, "resources", params, "resources"))
+    listed = {uri: entry for uri, entry in ctx.server.registries["resources"].items() if entry.listed}
+    return cast(ListResourcesResult, answer_list(ctx, listed, params, "resources"))
 
 
 def resources_templates_list(ctx: Context, params: PaginatedRequestParams) -> ListResourceTemplatesResult:

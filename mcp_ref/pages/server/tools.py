@@ -46,6 +46,7 @@ from mcp_ref.kit.typed.handlers import (
 )
 from mcp_ref.kit.typed.shapes import FromRevision, Judged, Since, Until
 from mcp_ref.pages.basic.tasks import CreateTaskResult, TaskAugmented, TaskRule
+from mcp_ref.pages.extensions import tool_meta
 from mcp_ref.pages.server.utilities.caching import CacheableResult
 from mcp_ref.pages.server.utilities.pagination import (
     PaginatedRequestParams,
@@ -185,6 +186,8 @@ def tool(
     output_schema: JsonObject | None = None,
     scopes: Sequence[str] = (),
     task: Literal["forbidden", "optional", "required"] | TaskRule = "forbidden",
+    ui: str | None = None,
+    visibility: Sequence[Literal["model", "app"]] | None = None,
     meta: JsonObject | None = None,
     replace: bool = False,
 ) -> Callable[[F], F]:
@@ -212,6 +215,8 @@ def tool(
         output_schema: a JSON Schema written by hand; what the function returns is checked with it.
         scopes: those that a token must grant to call it, if the server is served with `authorization=`.
         task: whether a call may, or must, become a task if the client can follow one; see basic/tasks.
+        ui: the URI of the document in which a host may show what a call gives; see `Apps`. The text is for all others.
+        visibility: who may call it, the model or such a document; both by default.
         meta: the `_meta` of the definition.
         replace: take the place of a tool of that name, as when a cell of a notebook runs again.
 
@@ -256,7 +261,7 @@ def tool(
             "inputSchema": shown_input,
             "outputSchema": shown_output,
             "execution": rule and {"taskSupport": rule.support},
-            "_meta": meta,
+            "_meta": meta if (ui, visibility) == (None, None) else tool_meta(self, known_as, ui, visibility, meta),
         }
         definition = {key: value for key, value in definition.items() if value is not None}
         shown = cast(Tool, definition)

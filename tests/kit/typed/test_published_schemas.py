@@ -52,6 +52,7 @@ DIFFERENCES = {
     # "REVISION Type/path", as a pattern: why they may differ
     "2025-11-25 *Capabilities/properties/tasks/*": "read member by member, when it is asked for (agreement.declares)",
     "2025-11-25 *Task*Request.params/properties/_meta": "published for every request but these three",
+    "202[45]-* ClientCapabilities/properties/extensions": "declared for extensions whose own pages ask for it",
     "2026-07-28 */properties/inputResponses/*": "an answer is checked by what was asked (basic/patterns/mrtr)",
     "* ElicitResult/properties/content/*": "numbers in schema.ts; the generator of schema.json made integers of them",
 }
@@ -69,6 +70,8 @@ NOT_PUBLISHED = {
     ),
     **dict.fromkeys(
         (
+            "AppCapabilities", "AppResourceMeta", "AppToolMeta", "Csp", "DisplayModeParams", "InitializeParams",
+            "MessageParams", "ModelContextParams", "OpenLinkParams", "Permissions", "SizeChangedParams",
             "DetailedTask", "DetailedTaskResult", "GetSkillResult", "ListSkillsResult", "ReadDirectoryRequestParams",
             "ReadDirectoryResult", "Skill", "SkillFrontmatter", "SkillResource", "TaskCreatedResult", "TaskState",
             "TasksNotificationParams", "UpdateTaskRequestParams",

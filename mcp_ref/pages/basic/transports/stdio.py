@@ -191,8 +191,7 @@ class StdioClientTransport(StdioTransport):
 
     def _skips(self, line: bytes) -> bool:
         self._note("receive", line)
-        # The server wrote more than messages (basic/transports#stdio), but a stray print is no reason to end the
-        # session.
+        # The server wrote more than messages (basic/transports#stdio): a stray print is no reason to end the session.
         level, self._noise = logging.DEBUG if self._noise else logging.WARNING, True
         log.log(level, "%s printed %r, which is not a message", self._server, str(line[:200], "utf-8", "replace"))
         return True
