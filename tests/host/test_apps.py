@@ -154,7 +154,7 @@ def test_a_host_has_so_many_views() -> None:
 
 
 def test_nothing_goes_to_a_view_before_it_is_ready() -> None:
-    with hosting() as (_, view):
+    with hosting(call=NOW._replace(result=None)) as (_, view):
         view.view.finish({"content": []})
         view.view.change_context(theme="dark")
         assert view.view.next(0) is None
@@ -203,6 +203,7 @@ def test_a_view_is_asked_to_save_what_it_has_and_waited_for() -> None:
         view.open()
         closing = threading.Thread(target=view.view.close, args=(PATIENCE, "the page was left"))
         closing.start()
+        assert until(lambda: view.view.state != "running") and view.view.state == "closing"
         assert view.save() == "the page was left"
         closing.join(PATIENCE)
         assert not closing.is_alive()
