@@ -268,5 +268,16 @@ def test_every_place_that_lets_something_pass_stands_behind_the_door() -> None:
     # `_open` is begun by `start` after its question, and again by a death; `_sample` goes through `complete`.
     assert passing == {"connect": {"_open"}, "call_tool": {"call"}, "complete": {"complete", "_sample"},
                        "accept": {"_fill_in", "_open_link", "open_page", "_visited"}}  # fmt: skip
-    asking = ("start", "call", "_visited", "_consented", "complete", "_sample", "_fill_in", "open_page", "_tell_roots", "_message")
+    asking = (
+        "start",
+        "call",
+        "_visited",
+        "_consented",
+        "complete",
+        "_sample",
+        "_fill_in",
+        "open_page",
+        "_tell_roots",
+        "_message",
+    )
     assert all(asks[name] for name in asking)

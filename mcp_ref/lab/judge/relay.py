@@ -23,6 +23,7 @@ import http.client
 import itertools
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -127,8 +128,9 @@ class Pipes:
             signal.signal(number, handler)
         # What it has written last is in the pipes still, and may have to wait for the client.
         until = time.monotonic() + _AFTER_EXIT
-        for pump, direction in zip(pumps[1:], ("receive", "stderr"), strict=True):
-            while pump.is_alive() and (direction in self._writing or time.monotonic() < until):
+        for pump, direction, end in zip(pumps[1:], ("receive", "stderr"), (child.stdout, child.stderr), strict=True):
+            # What can be read is looked at first: a pump says that it has something before it takes that.
+            while pump.is_alive() and (_waits(end) or direction in self._writing or time.monotonic() < until):
                 pump.join(_LOOK_INTERVAL)
         self._tap.note("receive", None, {"process": {"exit": code}})
         return code
@@ -137,11 +139,10 @@ class Pipes:
         """Pass what comes; then the end, to both sides: whoever goes on writing here gets SIGPIPE, or EPIPE."""
         lines = LineSplitter(_MAX_NOTED, cut=True)
         with suppress(OSError):
-            while chunk := os.read(read, _CHUNK):
+            while chunk := self._read(direction, read):
                 for line in lines.feed(chunk):
                     self._note(direction, line)
                 rest = memoryview(chunk)
-                self._writing.add(direction)
                 while rest:
                     rest = rest[os.write(write, rest) :]
                 self._writing.discard(direction)
@@ -153,9 +154,25 @@ class Pipes:
             with suppress(OSError):
                 end()
 
+    def _read(self, direction: Direction, read: int) -> bytes:
+        if sys.platform != "win32":
+            select.select([read], [], [])
+            self._writing.add(direction)
+        chunk = os.read(read, _CHUNK)
+        self._writing.add(direction)
+        return chunk
+
     def _note(self, direction: Direction, line: bytes) -> None:
         if line.strip():
             self._tap.note(direction, line.decode("utf-8", "replace") if direction == "stderr" else line)
+
+
+def _waits(end: Any) -> bool:
+    """Return whether something can be read from a pipe now; on Windows nobody can tell."""
+    if sys.platform != "win32":
+        with suppress(OSError, ValueError):  # it has been closed
+            return bool(select.select([end], [], [], 0)[0])
+    return False
 
 
 # -- HTTP ---------------------------------------------------------------------------------------------------------

@@ -174,8 +174,13 @@ def test_what_a_server_wrote_last_waits_for_a_client_that_is_slow() -> None:
         [sys.executable, "-c", quick, "check", "--report", os.devnull, "--", sys.executable, "-c", program],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENV,
     )  # fmt: skip
-    with pytest.raises(subprocess.TimeoutExpired):
-        child.wait(2)
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(2)
+    except BaseException:
+        child.kill()
+        child.communicate(timeout=PATIENCE)
+        raise
     out, _ = child.communicate(timeout=PATIENCE)
     assert (out == line * 1700, child.returncode) == (True, 0)
 
