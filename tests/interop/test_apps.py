@@ -62,7 +62,7 @@ def test_a_view_by_the_official_library_does_everything_in_our_host() -> None:
     assert seen == {
         "host": "mcp_ref", "mode": "inline", "input": {"city": "Porto"}, "result": "rain", "called": "sun",
         "secret": -32602, "read": "a note", "fullscreen": "fullscreen", "link": {}, "message": {}, "theme": "dark",
-        "teardown": "it is over",
+        "teardown": {},
     }  # fmt: skip
     assert opened == ["https://example.com/"]
 

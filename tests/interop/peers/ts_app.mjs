@@ -32,7 +32,8 @@ const told = new Promise((resolve) => {
 });
 const changed = new Promise((resolve) => (app.onhostcontextchanged = (params) => resolve((seen.theme = params.theme))));
 app.onteardown = async (params) => {
-  seen.teardown = params.reason;
+  // The reason is not handed on.
+  seen.teardown = params;
   console.error(JSON.stringify(seen));
   return {};
 };
