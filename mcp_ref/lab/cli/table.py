@@ -223,6 +223,11 @@ GROUPS: Final = {
             option("--trace", "FOLDER", "record the traffic of each server"),
             option("--timeout", "S", "seconds for each call (60)", type=seconds, default=60.0),
         )),
+        Row("window", later("window", "window"), "see servers, their apps and the traffic in the browser", "", (
+            option("--config", "FILE", "beside, or instead of, -- and a server: a JSON file with mcpServers"),
+            option("--port", "N", "of the page; 0 takes a free one (0)", type=port, default=0),
+            flag("--no-browser", "print the address, and open nothing"),
+        ), server=True),
     ),
     "watch": (
         _asking("listen", commands.listen, "be told of changes, until Ctrl-C; of all lists, if nothing is chosen",

@@ -1,0 +1,481 @@
+"""A host with a face: what servers offer, calls, their apps, their questions, and the traffic with what is wrong in it.
+
+Spec:      architecture, "Host"; server/tools#user-interaction-model; specification/2026-01-26/apps#sandbox-proxy
+Upholds:   spec_notes/extensions/apps.md, the rows on the sandbox
+Not here:  what may pass (host/consent); the conversation with an app (host/apps); the page itself, its style and its
+           script (page.html)
+
+    browser   POST /act       what the user does; its answer is what is wrong with that, or nothing         Window.do
+    browser   GET /events     everything that happens, as an event stream                                   Window.tell
+    browser   GET /           the page, with a policy that lets nothing in but its own style and script
+    frame     GET /KEY        at another port, and so of another origin: the sandbox of one app, with its policy, which
+                              the document that is put into it inherits
+
+Every request for what happens needs the token of this start, in a header; it stands in the fragment of the address,
+which no browser sends. One user, 127.0.0.1 alone.
+
+    a thread mcp-window   waits for                  ended by
+    of a start            the servers that start     their start; `Host.close`
+    of a call             its answer                 the answer, its time limit, Cancel, `Host.close`
+    of a view             a message for the app      the end of the view
+    of the lists          a change of the servers    the end of the window
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import resources
+from itertools import count
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from mcp_ref import (
+    APPS,
+    Answer,
+    AppCall,
+    AppView,
+    Cancel,
+    Consent,
+    Entry,
+    Host,
+    HttpLimits,
+    HttpRefusal,
+    HttpRequest,
+    JsonObject,
+    McpError,
+    Question,
+    Rule,
+)
+from mcp_ref.facts import HttpReply, HttpServer, content_problem
+from mcp_ref.lab.judge.check import Checker
+from mcp_ref.lab.judge.narrate import Narrator
+from mcp_ref.lab.judge.rules.seen import as_object
+from mcp_ref.recording.record import TraceEvent, as_text
+
+MAX_KEPT: Final = 5_000
+"""Of what has happened, so much is told to a page that is opened again."""
+MAX_WAITING: Final = 20_000
+"""So much waits for a page that does not read; then its stream ends, and the page asks for it again."""
+MAX_SHOWN: Final = 200_000
+"""Characters of a message, or of a result, that the page gets."""
+MAX_CALLS: Final = 32
+"""Calls at once."""
+_ALIVE: Final = 10.0  # seconds without an event after which a stream says that it is there
+_LISTS: Final = ("tools", "prompts", "resources", "resource_templates")
+_PLAIN: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_NO_PERMISSIONS: Final = "camera=(), microphone=(), geolocation=(), clipboard-read=(), clipboard-write=()"
+
+SANDBOX: Final = """<!doctype html><meta charset="utf-8"><title>The sandbox of an app</title>
+<style>html, body, iframe { margin: 0; border: 0; width: 100%; height: 100%; display: block; overflow: hidden }</style>
+<script>
+"use strict";
+const page = "{{page}}";
+const own = data => String((data && data.method) || "").startsWith("ui/notifications/sandbox-");
+let frame = null;
+addEventListener("message", event => {
+  const data = event.data;
+  if (event.source === parent && event.origin === page) {
+    if (data.method === "ui/notifications/sandbox-resource-ready" && !frame) {
+      frame = document.createElement("iframe");
+      frame.setAttribute("sandbox", "allow-scripts");
+      frame.srcdoc = data.params.html;
+      document.body.append(frame);
+    } else if (frame && !own(data)) frame.contentWindow.postMessage(data, "*");
+  } else if (frame && event.source === frame.contentWindow && !own(data)) parent.postMessage(data, page);
+});
+addEventListener("load", () => {
+  parent.postMessage({ jsonrpc: "2.0", method: "ui/notifications/sandbox-proxy-ready", params: {} }, page);
+});
+</script><body>"""
+"""The sandbox proxy: it holds the document in a frame without an origin, and passes messages on in both directions."""
+
+_SAYS: Final = {
+    "ui/initialize": "the app says who it is, and asks what this host can do",
+    "ui/notifications/initialized": "the app is ready: only now anything is sent to it",
+    "ui/notifications/tool-input": "the arguments of the call, once",
+    "ui/notifications/tool-result": "the result of the call",
+    "ui/notifications/tool-cancelled": "the call was given up",
+    "ui/notifications/size-changed": "the app says how large it is",
+    "ui/notifications/host-context-changed": "something about this host has changed",
+    "ui/open-link": "the app wants a page opened; the user is asked",
+    "ui/message": "the app wants something said in the conversation; the user is asked",
+    "ui/update-model-context": "what the model is to know of the app from now on",
+    "ui/request-display-mode": "the app wants to be shown in another way",
+    "ui/resource-teardown": "the app may save what it has: it is about to be taken down",
+    "tools/call": "the app calls a tool of its own server; the user is asked",
+    "resources/read": "the app reads a resource of its own server",
+    "notifications/message": "a line of the app's log",
+}
+
+
+class Window:
+    """The host, the server of the page, and the server of the sandboxes.
+
+    Args:
+        entries: the servers. allowed: the names of those that are started unasked, since the user has typed them.
+        port: of the page; 0 takes a free one.
+
+    Attributes:
+        address: of the page, with the token behind `#`.
+
+    Raises: OSError: it cannot listen there.
+    Threads: any.
+    """
+
+    def __init__(self, entries: list[Entry], allowed: list[str], port: int = 0) -> None:
+        self._token = secrets.token_urlsafe(24)
+        self._lock = threading.Lock()  # guards the fields below
+        self._numbers, self._told = count(1), deque[tuple[int, bytes]](maxlen=MAX_KEPT)
+        self._pages: list[SimpleQueue[bytes | None]] = []
+        self._calls: dict[str, Cancel] = {}
+        self._results: dict[str, tuple[AppCall, JsonObject]] = {}  # of calls whose tools name a document
+        self._questions: dict[int, tuple[Question, SimpleQueue[JsonObject | None]]] = {}
+        self._views: dict[str, AppView] = {}  # by their keys, which nobody can guess
+        self._lists: dict[str, list[JsonObject]] = {name: [] for name in _LISTS}
+        self._closed, self._changed = False, threading.Event()
+        self._began = time.time()
+        html = resources.files("mcp_ref.lab.window").joinpath("page.html").read_text("utf-8")
+        style, script = (re.findall(rf"<{tag}>(.*?)</{tag}>", html, re.DOTALL)[0] for tag in ("style", "script"))
+        limits = HttpLimits(connections=200, connections_per_client=200, read=3_600)
+        self._sandboxes = HttpServer({"*": self._sandbox}, limits=limits)
+        # A name of its own beside a port of its own: it is not even of the same site.
+        self._sandbox_origin = f"http://localhost:{self._sandboxes.address[1]}"
+        endpoints = {"/": self._page, "/act": self._act, "/events": self._events}
+        try:
+            self._server = HttpServer(endpoints, port=port, limits=limits)
+        except OSError:
+            self._sandboxes.close()
+            raise
+        self._origin = f"http://127.0.0.1:{self._server.address[1]}"
+        self._html = html.encode()
+        self._policy = (
+            f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; connect-src 'self'; "
+            f"img-src data:; media-src data:; frame-src {self._sandbox_origin}; base-uri 'none'; form-action 'none'; "
+            "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+        )
+        self.address = f"{self._origin}/#{self._token}"
+        self.consent = Consent([Rule("allow", "start", name) for name in allowed], ask=self._ask, keep=False)
+        self.host = Host(entries, consent=self.consent, extensions=[APPS], on_event=self._heard, trace=self._trace)
+
+    def start(self) -> None:
+        """Serve the page, and start the servers beside that."""
+        self._server.start()
+        self._sandboxes.start()
+        self._begin(self.host.start)
+        self._begin(self._follow)
+
+    def close(self) -> None:
+        """End everything. Blocks: for a few seconds at most. Each thread ends as the table above says."""
+        with self._lock:
+            self._closed, pages = True, list(self._pages)
+        self._changed.set()
+        self.host.close()  # withdraws the open questions, and ends calls and views
+        for each in pages:
+            each.put(None)
+        self._server.close()
+        self._sandboxes.close()
+
+    def _begin(self, job: Callable[[], object]) -> None:
+        # Daemon: each waits for what `close` ends.
+        threading.Thread(target=job, name="mcp-window", daemon=True).start()
+
+    # -- what the page is told
+
+    def tell(self, what: str, about: JsonObject, *, keep: bool = True) -> None:
+        """Tell every page that is open, and with `keep` those that are opened later."""
+        text = json.dumps(about, default=repr, separators=(",", ":"))
+        with self._lock:
+            number = next(self._numbers)
+            line = f"id: {number}\nevent: {what}\ndata: {text}\n\n".encode()
+            if keep:
+                self._told.append((number, line))
+            for each in list(self._pages):
+                if each.qsize() < MAX_WAITING:
+                    each.put(line)
+                else:
+                    self._pages.remove(each)
+                    each.put(None)
+
+    def _trace(self, name: str) -> Callable[[TraceEvent], None]:
+        """Return what takes the traffic with a server, and tells it in words, with what is wrong in it."""
+        narrator, checker = Narrator(), Checker()
+
+        def tell(event: TraceEvent) -> None:
+            who, told = narrator.told(event)
+            message = as_object(event.message)
+            self.tell("traffic", {
+                "lane": name, "seq": event.seq, "at": event.time - self._began, "who": who, "head": told.head[:300],
+                "lines": [line[:1_000] for line in told.lines[:40]], "page": told.page, "failed": told.failed,
+                "method": str(message.get("method", "")), "message": shown(event.message),
+                "partner": told.request.event.seq if told.request else None,
+            })  # fmt: skip
+            for finding in checker.feed(event):
+                self.tell("finding", {
+                    "lane": name, "seq": finding.seq, "level": finding.level, "blame": finding.blame,
+                    "says": finding.says, "expected": finding.expected, "ids": finding.ids,
+                })  # fmt: skip
+
+        return tell
+
+    def _heard(self, server: str, what: str, said: str) -> None:
+        self.tell("heard", {"server": server, "what": what, "said": said[:2_000]})
+        if what in ("state", "changed"):
+            self._changed.set()
+
+    def _follow(self) -> None:
+        """Tell the pages how the servers are, and what they offer, whenever that has changed."""
+        while self._changed.wait() and not self._closed:
+            self._changed.clear()
+            self.tell("state", self._state(), keep=False)
+            with suppress(McpError):
+                lists = {
+                    name: [
+                        {"name": row.name, "server": row.server, "state": row.state, "definition": row.definition}
+                        for row in getattr(self.host, name)()
+                    ]
+                    for name in _LISTS
+                }
+                with self._lock:
+                    self._lists = lists
+                self.tell("state", self._state(), keep=False)
+
+    def _state(self) -> JsonObject:
+        servers = []
+        for name, hosted in self.host.servers.items():
+            client = hosted.client
+            about: JsonObject = {"name": name, "state": hosted.state, "problem": hosted.problem, "shown": hosted.shown}
+            if client is not None:
+                about |= {
+                    "revision": client.revision.name, "info": client.server_info,
+                    "capabilities": client.server_capabilities, "instructions": client.instructions,
+                }  # fmt: skip
+            servers.append(about)
+        with self._lock:
+            return {"servers": servers, "sandbox": self._sandbox_origin, **self._lists}
+
+    # -- what the host asks
+
+    def _ask(self, question: Question) -> Answer | bool:
+        answer: SimpleQueue[JsonObject | None] = SimpleQueue()
+        with self._lock:
+            self._questions[number := next(self._numbers)] = question, answer
+        question.withdrawn.attach(lambda reason: answer.put(None))
+        self.tell("question", _dialog(number, question), keep=False)
+        given = answer.get()  # bounded by `Consent.timeout`, which withdraws the question
+        with self._lock:
+            del self._questions[number]
+        self.tell("answered", {"question": number}, keep=False)
+        if given is None or given.get("allow") is not True:
+            return False
+        return Answer(True, "run" if given.get("remember") == "run" else "once", given.get("value"))
+
+    # -- what the user does
+
+    def do(self, asked: JsonObject) -> JsonObject:
+        """Do what the page asks for, and return an object: with `problem` if it cannot be done.
+
+        Raises: KeyError, TypeError, ValueError: the page would not say that.
+        """
+        match asked["do"]:
+            case "state":
+                with self._lock:
+                    questions = [_dialog(number, each) for number, (each, _) in self._questions.items()]
+                return {**self._state(), "questions": questions}
+            case "call" | "read" | "prompt":
+                return self._begin_call(asked)
+            case "cancel":
+                if (cancel := self._calls.get(asked["call"])) is not None:
+                    cancel("the user pressed Cancel")
+            case "answer":
+                question, answer = self._questions.get(asked["question"], (None, None))
+                if question is None or answer is None:
+                    return {"problem": "The question is no longer open."}
+                if asked["allow"] is True and question.kind == "form":
+                    problem = content_problem(question.shown["form"], asked["value"])
+                    if problem is not None:
+                        return {"problem": problem}
+                answer.put(asked)
+            case "start" | "stop" as what:
+                self._begin(lambda: getattr(self.host, what)(str(asked["server"])))
+            case "open":
+                return self._open(asked)
+            case "view":
+                view = self._views[asked["view"]]
+                self._lane(view, "view", asked["message"])
+                view.receive(asked["message"])
+            case "close":
+                self._begin(self._views.pop(asked["view"]).close)
+            case _:
+                raise ValueError
+        return {}
+
+    def _begin_call(self, asked: JsonObject) -> JsonObject:
+        key, cancel = str(asked["call"]), Cancel()
+        with self._lock:
+            if len(self._calls) >= MAX_CALLS:
+                return {"problem": f"{MAX_CALLS} calls are under way."}
+            self._calls[key] = cancel
+        self._begin(lambda: self._run(key, asked, cancel))
+        return {}
+
+    def _run(self, key: str, asked: JsonObject, cancel: Cancel) -> None:
+        began, name, arguments = time.monotonic(), str(asked["name"]), as_object(asked.get("arguments"))
+
+        def progress(done: float, total: float | None, text: str | None) -> None:
+            self.tell("progress", {"call": key, "done": done, "total": total, "text": text}, keep=False)
+
+        try:
+            if asked["do"] == "read":
+                result = self.host.read(str(asked["server"]), name, cancel=cancel)
+            elif asked["do"] == "prompt":
+                result = self.host.prompt(name, arguments, cancel=cancel)
+            else:
+                result = self.host.call(
+                    name, arguments, by="user", cancel=cancel, max_timeout=600, on_progress=progress
+                )
+                with self._lock:
+                    self._results[key] = AppCall(name, arguments, result), result
+                    while len(self._results) > MAX_CALLS:
+                        del self._results[next(iter(self._results))]
+            told: JsonObject = {"result": shown(result)}
+        except (McpError, OSError, ValueError, TypeError) as problem:
+            told = {"problem": str(problem), "kind": type(problem).__name__}
+        with self._lock:
+            del self._calls[key]
+        self.tell("result", {"call": key, "seconds": time.monotonic() - began, **told}, keep=False)
+
+    # -- apps
+
+    def _open(self, asked: JsonObject) -> JsonObject:
+        """Open the app of a call that was made."""
+        with self._lock:
+            found = self._results.get(asked["call"])
+        if found is None:
+            return {"problem": "The result of that call is no longer kept."}
+        context = {"theme": "dark" if asked.get("theme") == "dark" else "light", "platform": "web"}
+        try:
+            view = self.host.open_app(found[0], context=context)
+        except McpError as problem:
+            return {"problem": str(problem)}
+        self._views[key := secrets.token_urlsafe(24)] = view
+        self._begin(lambda: self._post(key, view))
+        # MUST: send the document once the sandbox is ready: the page does (2026-01-26/extensions/apps#sandbox-proxy)
+        return {
+            "view": key, "url": f"{self._sandbox_origin}/{key}", "uri": view.document.uri, "html": view.document.html,
+            "csp": view.document.origins, "policy": view.document.policy,
+        }  # fmt: skip
+
+    def _post(self, key: str, view: AppView) -> None:
+        """Pass to the page what goes to a view, until that is closed."""
+        while (message := view.next()) is not None:
+            self._lane(view, "host", message)
+            self.tell("view", {"view": key, "message": message}, keep=False)
+        self._views.pop(key, None)
+        self.tell("gone", {"view": key}, keep=False)
+
+    def _lane(self, view: AppView, who: str, message: Any) -> None:
+        """Show a message between an app and this host as traffic."""
+        known = as_object(message)
+        method, has_id = str(known.get("method", "")), "id" in known
+        kind = ("request" if has_id else "notification") if method else "response" if has_id else "no message"
+        self.tell("traffic", {
+            "lane": f"{view.server} app", "seq": next(self._numbers), "at": time.time() - self._began, "who": who,
+            "head": f"{kind} {method}".strip(), "lines": [_SAYS[method]] if method in _SAYS else [], "page": None,
+            "failed": "error" in known, "method": method, "message": shown(message), "partner": None,
+        })  # fmt: skip
+
+    # -- the two servers
+
+    def _guard(self, request: HttpRequest, method: str) -> None:
+        """Let in what comes from the page of this start alone."""
+        if request.headers.get("host") != self._origin.removeprefix("http://"):
+            raise HttpRefusal(403, "not by this name")
+        if request.headers.get("origin", self._origin) != self._origin:
+            raise HttpRefusal(403, "not from this page")
+        if request.method != method:
+            raise HttpRefusal(405, f"{method} alone", headers={"Allow": method})
+        given = request.headers.get("authorization", "")
+        if not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
+            raise HttpRefusal(401, "the token is missing, or of another start")
+
+    def _page(self, request: HttpRequest, reply: HttpReply) -> None:
+        if request.headers.get("host") != self._origin.removeprefix("http://") or request.method != "GET":
+            raise HttpRefusal(403, "not by this name")
+        more = {"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": self._policy}
+        reply.send(200, {**_PLAIN, **more, "Cross-Origin-Opener-Policy": "same-origin"}, self._html)
+
+    def _act(self, request: HttpRequest, reply: HttpReply) -> None:
+        self._guard(request, "POST")
+        try:
+            said = self.do(json.loads(request.body))
+        except (ValueError, KeyError, TypeError, RecursionError) as problem:
+            raise HttpRefusal(400, f"not understood: {type(problem).__name__}") from None
+        reply.send(200, {**_PLAIN, "Content-Type": "application/json"}, json.dumps(said, default=repr).encode())
+
+    def _events(self, request: HttpRequest, reply: HttpReply) -> None:
+        self._guard(request, "GET")
+        last = request.headers.get("last-event-id", "0")
+        seen, waiting = int(last) if last.isdecimal() else 0, SimpleQueue[bytes | None]()
+        with self._lock:
+            for number, line in self._told:
+                if number > seen:
+                    waiting.put(line)
+            self._pages.append(waiting)
+        reply.open({**_PLAIN, "Content-Type": "text/event-stream"})
+        try:
+            for line in _lines(waiting, request):
+                reply.write(line)
+        finally:
+            with self._lock:
+                self._pages = [each for each in self._pages if each is not waiting]
+        reply.end()
+
+    def _sandbox(self, request: HttpRequest, reply: HttpReply) -> None:
+        view = self._views.get(request.path.removeprefix("/"))
+        by_name = request.headers.get("host") == self._sandbox_origin.removeprefix("http://")
+        if view is None or not by_name or request.method != "GET":
+            raise HttpRefusal(404, "nothing here")
+        # MUST: the sandbox has an origin of its own, and a view is reached through it alone; the document has its policy,
+        # which it inherits (2026-01-26/extensions/apps#sandbox-proxy, #security-implications-mitigations)
+        policy = f"{view.document.policy}; frame-ancestors {self._origin}"
+        more = {"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy}
+        html = SANDBOX.replace("{{page}}", self._origin)
+        reply.send(200, {**_PLAIN, **more, "Permissions-Policy": _NO_PERMISSIONS}, html.encode())
+
+
+def _lines(waiting: SimpleQueue[bytes | None], request: HttpRequest) -> Iterator[bytes]:
+    while not request.gone():
+        try:
+            line = waiting.get(timeout=_ALIVE)
+        except Empty:
+            line = b": it is there\n\n"
+        if line is None:
+            return
+        yield line
+
+
+def _dialog(number: int, question: Question) -> JsonObject:
+    return {
+        "question": number, "kind": question.kind, "server": question.server, "subject": question.subject,
+        "head": question.lines()[0], "shown": shown(question.shown), "warnings": list(question.warnings),
+    }  # fmt: skip
+
+
+def shown(value: Any) -> Any:
+    """Return a value as the page gets it: one that is too long as the beginning of its text."""
+    text = as_text(value)
+    return value if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} ... ({len(text)} characters)"
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

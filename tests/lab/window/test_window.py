@@ -1,0 +1,408 @@
+"""The window without a browser: who may ask it, what it tells, what a user does, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from mcp_ref import Context, Entry, Server
+from mcp_ref.lab.window import window as page
+from mcp_ref.lab.window.window import SANDBOX, Window
+from tests.host.common import PATIENCE
+from tests.host.test_apps import Held, weather
+from tests.support.clock import until
+
+
+def talkative(held: Held | None = None) -> Server:
+    server = weather(held)
+
+    @server.tool()
+    def ask(ctx: Context) -> str:
+        form = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
+        return str(ctx.elicit("How old are you?", form))
+
+    @server.tool()
+    def count(ctx: Context) -> str:
+        for number in range(3):
+            ctx.progress(number + 1, 3, f"step {number + 1}")
+        return "done"
+
+    server.prompt("greet")(lambda name: f"Hello {name}")
+    return server
+
+
+class Page:
+    """A page without a browser: it hears the events, and acts."""
+
+    def __init__(self, window: Window) -> None:
+        self.origin, _, self.token = window.address.partition("/#")
+        self.window, self.session = window, requests.Session()
+        self.session.trust_env = False
+        self.headers = {"Authorization": f"Bearer {self.token}"}
+        self.heard: queue.Queue[tuple[str, Any]] = queue.Queue()
+        self._events = self.session.get(f"{self.origin}/events", headers=self.headers, stream=True, timeout=PATIENCE)
+        assert self._events.status_code == 200
+        self._thread = threading.Thread(target=self._listen)
+        self._thread.start()
+
+    def _listen(self) -> None:
+        fields: dict[str, str] = {}
+        # The end of the window may cut the stream.
+        with suppress(requests.exceptions.ChunkedEncodingError):
+            for line in self._events.iter_lines(chunk_size=None, decode_unicode=True):
+                name, _, value = line.partition(": ")
+                if name:
+                    fields[name] = value
+                elif fields:
+                    self.heard.put((fields.get("event", ""), json.loads(fields.get("data", "null"))))
+                    fields = {}
+
+    def act(self, **asked: Any) -> Any:
+        reply = self.session.post(f"{self.origin}/act", json=asked, headers=self.headers, timeout=PATIENCE)
+        assert reply.status_code == 200, reply.text
+        return reply.json()
+
+    def wait(self, what: str, **about: Any) -> Any:
+        """Return the next event of a kind that has these members."""
+        while True:
+            event, data = self.heard.get(timeout=PATIENCE)
+            if event == what and about.items() <= data.items():
+                return data
+
+    def open_question(self) -> Any:
+        """Return the question that is open, as a page finds it that comes later."""
+        found: list[Any] = []
+
+        def is_there() -> bool:
+            found[:] = self.act(do="state")["questions"]
+            return bool(found)
+
+        assert until(is_there)
+        return found[0]
+
+    def call(self, name: str, what: str = "call", **asked: Any) -> str:
+        key = str(uuid.uuid4())
+        assert self.act(do=what, call=key, name=name, **{"arguments": {}, "server": "weather", **asked}) == {}
+        return key
+
+    def close(self) -> None:
+        self._thread.join(PATIENCE)
+        self._events.close()
+        self.session.close()
+
+
+@contextmanager
+def shown(server: Server | None = None, allowed: bool = True) -> Iterator[tuple[Window, Page]]:
+    window = Window([Entry("weather", server or talkative())], ["weather"] if allowed else [])
+    try:
+        window.start()
+        opened = Page(window)
+        if allowed:
+            assert until(lambda: len(opened.act(do="state")["prompts"]) == 1)
+        yield window, opened
+    finally:
+        window.close()
+    opened.close()
+    assert not [each for each in threading.enumerate() if each.name.startswith("mcp-window") and not left(each)]
+
+
+def left(thread: threading.Thread) -> bool:
+    thread.join(PATIENCE)
+    return not thread.is_alive()
+
+
+@pytest.fixture(autouse=True)
+def an_app_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_ref.host.apps.LEAVE", 0.02)
+
+
+# -- who may ask
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Authorization": None}, 401), ({"Authorization": "Bearer "}, 401), ({"Authorization": "Bearer x"}, 401),
+        ({"Origin": "https://evil.example"}, 403), ({"Origin": "null"}, 403), ({"Host": "evil.example"}, 403),
+        ({"Host": "localhost"}, 403),
+    ],
+)  # fmt: skip
+def test_nobody_but_the_page_of_this_start_is_answered(headers: dict[str, str | None], status: int) -> None:
+    with shown() as (_, opened):
+        given = {name: value for name, value in {**opened.headers, **headers}.items() if value is not None}
+        act = opened.session.post(f"{opened.origin}/act", json={"do": "state"}, headers=given, timeout=PATIENCE)
+        events = opened.session.get(f"{opened.origin}/events", headers=given, timeout=PATIENCE)
+        assert (act.status_code, events.status_code) == (status, status)
+
+
+def test_the_page_has_a_policy_and_neither_the_token_nor_a_name_of_another() -> None:
+    with shown() as (_, opened):
+        found = opened.session.get(opened.origin, timeout=PATIENCE)
+        assert found.status_code == 200 and opened.token not in found.text
+        policy = found.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
+        assert found.headers["Cache-Control"] == "no-store"
+        other = opened.session.get(opened.origin, headers={"Host": "evil.example"}, timeout=PATIENCE)
+        assert other.status_code == 403
+        assert opened.session.get(f"{opened.origin}/other", timeout=PATIENCE).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b"1", b"{}", b'{"do": "x"}', b'{"do": "call"}', b'{"do": "view", "view": "x"}', b"[" * 9999],
+)
+def test_what_no_page_says_is_not_understood(body: bytes) -> None:
+    with shown() as (_, opened):
+        reply = opened.session.post(f"{opened.origin}/act", data=body, headers=opened.headers, timeout=PATIENCE)
+        assert reply.status_code == 400
+        assert opened.session.get(f"{opened.origin}/act", headers=opened.headers, timeout=PATIENCE).status_code == 405
+
+
+# -- what the page sees
+
+
+def test_a_page_sees_the_servers_and_what_they_offer() -> None:
+    with shown() as (_, opened):
+        state = opened.act(do="state")
+        [server] = state["servers"]
+        assert (server["name"], server["state"], server["revision"]) == ("weather", "ready", "2026-07-28")
+        assert [row["name"] for row in state["tools"]][:2] == ["weather/now", "weather/refresh"]
+        assert [row["name"] for row in state["prompts"]] == ["weather/greet"]
+        assert {row["name"] for row in state["resources"]} >= {"note://here", "ui://weather/now"}
+
+
+def test_each_message_comes_in_words_and_a_page_that_is_opened_later_hears_it_too() -> None:
+    with shown() as (window, opened):
+        opened.call("weather/now", arguments={"city": "Porto"})
+        asked = opened.wait("traffic", method="tools/call")
+        answer = opened.wait("traffic", partner=asked["seq"])
+        assert asked["message"]["params"]["name"] == "now" and asked["page"] == "2026-07-28/server/tools"
+        assert answer["head"].startswith("response")
+        later = Page(window)
+        assert later.wait("traffic", method="tools/call")["seq"] == asked["seq"]
+    later.close()
+
+
+def test_what_is_wrong_stands_beside_its_message() -> None:
+    server = talkative()
+    server.tool("t", meta={"x": 1}, output_schema={"type": "object"}, replace=True)(lambda: {"content": []})
+    server.tool("wrong name !")(lambda: "x")
+    with shown(server) as (_, opened):
+        finding = opened.wait("finding")
+        assert finding["level"] in ("SHOULD", "MUST", "HINT") and finding["says"] and finding["ids"]
+
+
+# -- what a user does
+
+
+def test_a_call_is_the_users_own_and_is_not_asked_about() -> None:
+    with shown() as (_, opened):
+        key = opened.call("weather/now", arguments={"city": "Porto"})
+        told = opened.wait("result", call=key)
+        assert told["result"]["content"][0]["text"] == "rain in Porto" and told["seconds"] > 0
+        key = opened.call("weather/count")
+        steps = [opened.wait("progress", call=key) for _ in range(3)]
+        assert [(step["done"], step["total"], step["text"]) for step in steps] == [
+            (number, 3, f"step {number}") for number in (1, 2, 3)
+        ]
+        key = opened.call("weather/greet", "prompt", arguments={"name": "Ada"})
+        assert "Hello Ada" in str(opened.wait("result", call=key)["result"])
+        key = opened.call("note://here", "read")
+        assert opened.wait("result", call=key)["result"]["contents"][0]["text"] == "a note"
+
+
+@pytest.mark.parametrize(("name", "what"), [("weather/nothing", "call"), ("note://x", "read"), ("weather/x", "prompt")])
+def test_what_cannot_be_done_is_one_sentence(name: str, what: str) -> None:
+    with shown() as (_, opened):
+        told = opened.wait("result", call=opened.call(name, what))
+        assert told["problem"] and "\n" not in told["problem"]
+
+
+def test_a_call_is_cancelled_and_there_are_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MAX_CALLS", 2)
+    held = Held()
+    with shown(talkative(held)) as (_, opened):
+        keys = [opened.call("weather/refresh") for _ in range(2)]
+        for _ in keys:
+            assert held.entered.acquire(timeout=PATIENCE)
+        refused = opened.act(do="call", call="x", name="weather/refresh", server="weather", arguments={})
+        assert refused == {"problem": "2 calls are under way."}
+        for key in keys:
+            opened.act(do="cancel", call=key)
+        assert {opened.wait("result")["kind"] for _ in keys} == {"RequestCancelled"}
+
+
+def test_a_form_is_answered_and_a_wrong_value_is_told() -> None:
+    with shown() as (_, opened):
+        key = opened.call("weather/ask")
+        question = opened.wait("question", kind="form")
+        assert question["shown"]["message"] == "How old are you?"
+        answer = {"do": "answer", "question": question["question"], "allow": True}
+        assert "age" in opened.act(**answer, value={"age": "old"})["problem"]
+        # A page that is loaded again asks what is open.
+        assert [each["question"] for each in opened.act(do="state")["questions"]] == [question["question"]]
+        assert opened.act(**answer, value={"age": 36}) == {}
+        assert "'age': 36" in str(opened.wait("result", call=key)["result"])
+        assert "no longer open" in opened.act(**answer, value={"age": 36})["problem"]
+        key = opened.call("weather/ask")
+        question = opened.wait("question", kind="form")
+        opened.act(do="answer", question=question["question"], allow=False)
+        assert "decline" in str(opened.wait("result", call=key)["result"])
+
+
+def test_a_server_of_a_file_is_started_by_consent_and_can_be_stopped() -> None:
+    with shown(allowed=False) as (window, opened):
+        question = opened.open_question()
+        assert question["kind"] == "start"
+        assert window.host.servers["weather"].state == "waiting"
+        opened.act(do="answer", question=question["question"], allow=True)
+        assert until(lambda: window.host.servers["weather"].state == "ready")
+        opened.act(do="stop", server="weather")
+        assert until(lambda: window.host.servers["weather"].state == "stopped")
+
+
+def test_the_end_of_the_window_answers_every_question_with_no() -> None:
+    with shown(allowed=False) as (window, opened):
+        assert opened.open_question()["kind"] == "start"
+    assert window.host.servers["weather"].state == "stopped"
+
+
+# -- apps
+
+
+def test_an_app_is_opened_in_its_sandbox_and_talks_with_the_host() -> None:
+    with shown() as (_, opened):
+        key = opened.call("weather/now", arguments={"city": "Porto"})
+        opened.wait("result", call=key)
+        about = opened.act(do="open", call=key, theme="dark")
+        assert about["html"].startswith("<!doctype html>") and about["uri"] == "ui://weather/now"
+        assert about["url"].startswith("http://localhost:") and opened.origin not in about["url"]
+        sandbox = opened.session.get(about["url"], timeout=PATIENCE)
+        assert sandbox.text == SANDBOX.replace("{{page}}", opened.origin)
+        policy = sandbox.headers["Content-Security-Policy"]
+        assert policy == f"{about['policy']}; frame-ancestors {opened.origin}" and "frame-src 'none'" in policy
+
+        def say(**message: Any) -> None:
+            opened.act(do="view", view=about["view"], message={"jsonrpc": "2.0", **message})
+
+        me = {"name": "x", "version": "1"}
+        say(
+            id=1, method="ui/initialize", params={"appInfo": me, "appCapabilities": {}, "protocolVersion": "2026-01-26"}
+        )
+        answer = opened.wait("view")["message"]
+        assert answer["result"]["hostContext"]["theme"] == "dark"
+        say(method="ui/notifications/initialized")
+        assert [opened.wait("view")["message"]["method"] for _ in range(2)] == [
+            "ui/notifications/tool-input", "ui/notifications/tool-result"
+        ]  # fmt: skip
+        say(id=2, method="tools/call", params={"name": "refresh"})
+        question = opened.wait("question", kind="tool")
+        assert "the app ui://weather/now asks for it" in question["head"]
+        opened.act(do="answer", question=question["question"], allow=True)
+        assert opened.wait("view")["message"]["result"]["content"][0]["text"] == "sun"
+        say(id=3, method="tools/call", params={"name": "secret"})
+        assert opened.wait("view")["message"]["error"]["code"] == -32602
+        opened.act(do="view", view=about["view"], message="garbage")
+        opened.act(do="close", view=about["view"])
+        assert opened.wait("gone")["view"] == about["view"]
+        assert opened.session.get(about["url"], timeout=PATIENCE).status_code == 404
+
+
+def test_an_app_that_cannot_be_opened_is_one_sentence() -> None:
+    with shown() as (_, opened):
+        key = opened.call("weather/refresh")
+        opened.wait("result", call=key)
+        assert "names a document" in opened.act(do="open", call=key)["problem"]
+        assert "no longer kept" in opened.act(do="open", call="x")["problem"]
+
+
+def test_a_sandbox_is_for_its_own_name_alone() -> None:
+    with shown() as (_, opened):
+        key = opened.call("weather/now", arguments={"city": "Porto"})
+        opened.wait("result", call=key)
+        url = opened.act(do="open", call=key)["url"]
+        for wrong in (url + "x", url.rsplit("/", 1)[0] + "/"):
+            assert opened.session.get(wrong, timeout=PATIENCE).status_code == 404
+        assert opened.session.get(url, headers={"Host": opened.origin[7:]}, timeout=PATIENCE).status_code == 404
+        assert opened.session.post(url, timeout=PATIENCE).status_code == 404
+
+
+# -- bounds
+
+
+def test_a_page_that_does_not_read_is_let_go_and_the_window_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MAX_WAITING", 10)
+    with shown() as (window, _):
+        waiting: Any = queue.SimpleQueue()
+        window._pages.append(waiting)
+        for number in range(20):
+            window.tell("heard", {"said": str(number)})
+        assert waiting not in window._pages
+        lines = [waiting.get() for _ in range(11)]
+        assert lines[-1] is None
+
+
+def test_so_much_is_told_to_a_page_that_is_opened_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MAX_KEPT", 3)
+    with shown() as (window, _):
+        for number in range(5):
+            window.tell("heard", {"said": str(number)})
+        later = Page(window)
+        assert [later.wait("heard")["said"] for _ in range(3)] == ["2", "3", "4"]
+    later.close()
+
+
+def test_a_message_that_is_too_long_is_cut() -> None:
+    assert page.shown("x" * (page.MAX_SHOWN + 1)).endswith(f"({page.MAX_SHOWN + 3} characters)")
+    assert page.shown({"a": 1}) == {"a": 1}
+
+
+# -- the command
+
+
+def test_the_command_prints_its_address_and_ends_by_a_signal_with_its_server(tmp_path: Path) -> None:
+    program, gone = tmp_path / "server.py", tmp_path / "gone"
+    program.write_text(
+        f"from mcp_ref import Server\ntry:\n    Server('s').run()\nfinally:\n    open({str(gone)!r}, 'w').close()\n"
+    )
+    command = [sys.executable, "-m", "mcp_ref", "window", "--no-browser", "--", sys.executable, str(program)]
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            address = (process.stdout.readline() if process.stdout else "").strip()
+            origin, _, token = address.partition("/#")
+            headers = {"Authorization": f"Bearer {token}"}
+
+            def ready(origin: str = origin, headers: Any = headers) -> bool:
+                reply = requests.post(f"{origin}/act", json={"do": "state"}, headers=headers, timeout=PATIENCE)
+                return bool(reply.json()["servers"][0]["state"] == "ready")
+
+            assert until(ready)
+            process.send_signal(number)
+            _, err = process.communicate(timeout=PATIENCE)
+            assert (process.returncode, err) == (0, "")
+        assert until(gone.exists)
+        gone.unlink()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [([], "Write it after --"), (["--config", "nowhere.json"], "nowhere.json"), (["--port", "x"], "port")],
+)
+def test_a_wrong_command_line_is_one_sentence(words: list[str], said: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mcp_ref", "window", "--no-browser", *words], capture_output=True, text=True,
+        timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
