@@ -445,8 +445,8 @@ class Window:
         by_name = request.headers.get("host") == self._sandbox_origin.removeprefix("http://")
         if view is None or not by_name or request.method != "GET":
             raise HttpRefusal(404, "nothing here")
-        # MUST: the sandbox has an origin of its own, and a view is reached through it alone; the document has its policy,
-        # which it inherits (2026-01-26/extensions/apps#sandbox-proxy, #security-implications-mitigations)
+        # MUST: the sandbox has an origin of its own, and a view is reached through it alone; the document inherits its
+        # policy (2026-01-26/extensions/apps#sandbox-proxy, #security-implications-mitigations)
         policy = f"{view.document.policy}; frame-ancestors {self._origin}"
         more = {"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy}
         html = SANDBOX.replace("{{page}}", self._origin)
