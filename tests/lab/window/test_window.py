@@ -356,11 +356,15 @@ def test_a_page_that_does_not_read_is_let_go_and_the_window_goes_on(monkeypatch:
 
 def test_so_much_is_told_to_a_page_that_is_opened_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "MAX_KEPT", 3)
-    with shown() as (window, _):
+    window = Window([], [])
+    try:
+        window.start()
         for number in range(5):
             window.tell("heard", {"said": str(number)})
         later = Page(window)
         assert [later.wait("heard")["said"] for _ in range(3)] == ["2", "3", "4"]
+    finally:
+        window.close()
     later.close()
 
 
