@@ -104,7 +104,9 @@ CHANGELOGS: dict[str, list[tuple[str, list[str] | str]]] = {
                                        "server; needs client.roots -> asked for in a result"]),
         ("resultType", ["new   CallToolResult.resultType: string, required", "new   results_have_a_type: MUST"]),
         ("no resumption", ["rules: sse_resumption: yes -> no", "headers: gone  Last-Event-ID"]),
-        ("extensions", ["ClientCapabilities.extensions: any JSON, optional -> object of object of any JSON, optional", "new   ServerCapabilities.extensions"]),
+        ("extensions", [
+            "ClientCapabilities.extensions: any JSON, optional -> object of object of any JSON, optional",
+            "new   ServerCapabilities.extensions"]),
         ("trace context", ["new   trace_context_has_the_form"]),
         ("a stable order of tools", ["new   tools_keep_their_order: SHOULD"]),
         ("Mcp-Method, Mcp-Name, x-mcp-header", ["headers: new   Mcp-Method", "headers: new   Mcp-Name",
