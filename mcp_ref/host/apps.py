@@ -23,10 +23,13 @@ for passes the same door as what a model or a server asks for.
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from queue import Empty
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, Unpack, cast
 from urllib.parse import urlsplit
 
@@ -154,7 +157,7 @@ def open_app(
     """Read the document that a tool names, and return a view of it, for a call of that tool.
 
     Args:
-        call: a `AppCall`. Without a result, `finish` or `cancel` of the view tells it how the call went.
+        call: an `AppCall`. Without a result, `finish` or `cancel` of the view tells it how the call went.
         context: members of the host's context for the view, such as `{"theme": "dark"}`.
         modes: how the view can be shown; the first is how it is shown now.
 
@@ -217,7 +220,7 @@ class AppView:
         self._outcome: JsonObject | None = None  # the notification that tells how the call went
         if call.result is not None:
             self._outcome = notification("ui/notifications/tool-result", call.result)
-        self._said: JsonObject | None = None  # the message in the host's context that is this view's
+        self._said = JsonObject()  # the message in the host's context that is this view's; empty: there is none
         self._changed = threading.Condition()  # guards state, _outcome, _under_way and _said; told of each state
         self.state: State = "loading"
         self._under_way: list[Cancel] = []  # of each request that is carried out, or waits for that
@@ -232,8 +235,6 @@ class AppView:
 
         Blocks: at most `timeout` seconds; None: until there is one, or the view is closed.
         """
-        from queue import Empty
-
         try:
             item = self._out.get(timeout=timeout)
         except Empty:
@@ -439,15 +440,17 @@ class AppView:
     def _update_context(self, params: ModelContextParams) -> JsonObject:
         blocks = [*params.get("content", ())]
         if "structuredContent" in params:
-            import json
-
             blocks.append(text(json.dumps(params["structuredContent"], ensure_ascii=False)))
         origin = f"[from server {self.server!r}, app {self.document.uri}: what it shows now]"
-        message = {"role": "user", "content": [text(origin), *blocks]} if blocks else None
+        message = {"role": "user", "content": [text(origin), *blocks]} if blocks else {}
         with self._changed:
+            before, self._said = self._said, message
             # SHOULD: only the last update goes to the model (2026-01-26/extensions/apps#requests-view-to-host)
-            context, before, self._said = self.host.context, self._said, message
-            context[:] = [each for each in context if each is not before] + ([message] if message else [])
+            # It may have been taken already. One step each: others add to the context meanwhile.
+            with suppress(ValueError):
+                self.host.context.remove(before)
+            if message:
+                self.host.context.append(message)
         return {}
 
     def _request_mode(self, params: DisplayModeParams) -> JsonObject:

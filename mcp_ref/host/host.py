@@ -424,8 +424,10 @@ class Host:
         A tool that a rule denies is not among them; one whose definition has changed is, once somebody has consented to
         the change.
         """
+        from mcp_ref.pages.extensions.apps import is_for
+
         # A host MUST NOT show the model a tool that is not for it (2026-01-26/extensions/apps#visibility)
-        rows = [row for row in self.tools() if "model" in _visible_to(row.definition)]
+        rows = [row for row in self.tools() if is_for(row.definition, "model")]
         rows = [row for row in rows if self.consent.ruling("tool", row.name) != "deny"]
         changed = [row for row in rows if row.state == "changed"]
         for row in changed:
@@ -656,9 +658,3 @@ class Host:
             self._events.put(partial(self._on_event, server, what, said), what, said)
         else:
             log.info("%s: %s: %s", server, what, said)
-
-
-def _visible_to(tool: Mapping[str, Any]) -> Any:
-    """Return who a tool is for, by the extension for user interfaces."""
-    about = (tool.get("_meta") or {}).get("ui")
-    return about.get("visibility", ("model",)) if isinstance(about, Mapping) else ("model",)

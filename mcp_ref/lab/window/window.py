@@ -32,7 +32,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import resources
 from itertools import count
@@ -63,9 +63,13 @@ from mcp_ref.lab.judge.rules.seen import as_object
 from mcp_ref.recording.record import TraceEvent, as_text
 
 MAX_KEPT: Final = 5_000
-"""Of what has happened, so much is told to a page that is opened again."""
+"""Events that are told to a page that is opened again."""
 MAX_WAITING: Final = 20_000
-"""So much waits for a page that does not read; then its stream ends, and the page asks for it again."""
+"""Events that wait for a page that does not read; then its stream ends, and the page asks for it again."""
+MAX_BYTES: Final = 64 << 20
+"""Bytes of the events that are kept, and of those that wait for one page."""
+MAX_APPS: Final = 8
+"""Apps that are open at once, and results that are kept to open one; then the oldest goes."""
 MAX_SHOWN: Final = 200_000
 """Characters of a message, or of a result, that the page gets."""
 MAX_CALLS: Final = 32
@@ -135,10 +139,10 @@ class Window:
     def __init__(self, entries: list[Entry], allowed: list[str], port: int = 0) -> None:
         self._token = secrets.token_urlsafe(24)
         self._lock = threading.Lock()  # guards the fields below
-        self._numbers, self._told = count(1), deque[tuple[int, bytes]](maxlen=MAX_KEPT)
-        self._pages: list[SimpleQueue[bytes | None]] = []
+        self._numbers, self._told, self._size = count(1), deque[tuple[int, bytes]](), 0
+        self._pages: list[_Lines] = []
         self._calls: dict[str, Cancel] = {}
-        self._results: dict[str, tuple[AppCall, JsonObject]] = {}  # of calls whose tools name a document
+        self._results: dict[str, AppCall] = {}  # what can be opened as an app
         self._questions: dict[int, tuple[Question, SimpleQueue[JsonObject | None]]] = {}
         self._views: dict[str, AppView] = {}  # by their keys, which nobody can guess
         self._lists: dict[str, list[JsonObject]] = {name: [] for name in _LISTS}
@@ -199,10 +203,11 @@ class Window:
             line = f"id: {number}\nevent: {what}\ndata: {text}\n\n".encode()
             if keep:
                 self._told.append((number, line))
+                self._size += len(line)
+                while len(self._told) > MAX_KEPT or self._size > MAX_BYTES:
+                    self._size -= len(self._told.popleft()[1])
             for each in list(self._pages):
-                if each.qsize() < MAX_WAITING:
-                    each.put(line)
-                else:
+                if not each.add(line):
                     self._pages.remove(each)
                     each.put(None)
 
@@ -306,7 +311,8 @@ class Window:
                         return {"problem": problem}
                 answer.put(asked)
             case "start" | "stop" as what:
-                self._begin(lambda: getattr(self.host, what)(str(asked["server"])))
+                name = self.host.servers[asked["server"]].name
+                self._begin(lambda: getattr(self.host, what)(name))
             case "open":
                 return self._open(asked)
             case "view":
@@ -320,54 +326,63 @@ class Window:
         return {}
 
     def _begin_call(self, asked: JsonObject) -> JsonObject:
-        key, cancel = str(asked["call"]), Cancel()
-        with self._lock:
-            if len(self._calls) >= MAX_CALLS:
-                return {"problem": f"{MAX_CALLS} calls are under way."}
-            self._calls[key] = cancel
-        self._begin(lambda: self._run(key, asked, cancel))
-        return {}
-
-    def _run(self, key: str, asked: JsonObject, cancel: Cancel) -> None:
-        began, name, arguments = time.monotonic(), str(asked["name"]), as_object(asked.get("arguments"))
+        key, name, cancel = str(asked["call"]), str(asked["name"]), Cancel()
+        arguments, server = as_object(asked.get("arguments")), str(asked["server"])
 
         def progress(done: float, total: float | None, text: str | None) -> None:
             self.tell("progress", {"call": key, "done": done, "total": total, "text": text}, keep=False)
 
+        jobs: dict[str, Callable[[], JsonObject]] = {
+            "read": lambda: self.host.read(server, name, cancel=cancel),
+            "prompt": lambda: self.host.prompt(name, arguments, cancel=cancel),
+            "call": lambda: self._call(key, AppCall(name, arguments), cancel, progress),
+        }
+        with self._lock:
+            if len(self._calls) >= MAX_CALLS:
+                return {"problem": f"{MAX_CALLS} calls are under way."}
+            self._calls[key] = cancel
+        self._begin(lambda: self._run(key, jobs[asked["do"]]))
+        return {}
+
+    def _run(self, key: str, job: Callable[[], JsonObject]) -> None:
+        began = time.monotonic()
         try:
-            if asked["do"] == "read":
-                result = self.host.read(str(asked["server"]), name, cancel=cancel)
-            elif asked["do"] == "prompt":
-                result = self.host.prompt(name, arguments, cancel=cancel)
-            else:
-                result = self.host.call(
-                    name, arguments, by="user", cancel=cancel, max_timeout=600, on_progress=progress
-                )
-                with self._lock:
-                    self._results[key] = AppCall(name, arguments, result), result
-                    while len(self._results) > MAX_CALLS:
-                        del self._results[next(iter(self._results))]
-            told: JsonObject = {"result": shown(result)}
+            told: JsonObject = {"result": shown(job())}
         except (McpError, OSError, ValueError, TypeError) as problem:
             told = {"problem": str(problem), "kind": type(problem).__name__}
         with self._lock:
-            del self._calls[key]
+            self._calls.pop(key, None)
         self.tell("result", {"call": key, "seconds": time.monotonic() - began, **told}, keep=False)
+
+    def _call(self, key: str, call: AppCall, cancel: Cancel, progress: Callable[..., None]) -> JsonObject:
+        """Call a tool as the user, and keep the result for an app."""
+        result = self.host.call(
+            call.name, call.arguments, by="user", cancel=cancel, max_timeout=600, on_progress=progress
+        )
+        with self._lock:
+            self._results[key] = call._replace(result=result)
+            if len(self._results) > MAX_APPS:
+                del self._results[next(iter(self._results))]
+        return result
 
     # -- apps
 
     def _open(self, asked: JsonObject) -> JsonObject:
-        """Open the app of a call that was made."""
+        """Open the app of a call that was made; of those that are open, the oldest makes room."""
         with self._lock:
             found = self._results.get(asked["call"])
         if found is None:
             return {"problem": "The result of that call is no longer kept."}
         context = {"theme": "dark" if asked.get("theme") == "dark" else "light", "platform": "web"}
         try:
-            view = self.host.open_app(found[0], context=context)
+            view = self.host.open_app(found, context=context)
         except McpError as problem:
             return {"problem": str(problem)}
-        self._views[key := secrets.token_urlsafe(24)] = view
+        with self._lock:
+            self._views[key := secrets.token_urlsafe(24)] = view
+            oldest = self._views.pop(next(iter(self._views))) if len(self._views) > MAX_APPS else None
+        if oldest is not None:
+            self._begin(oldest.close)
         self._begin(lambda: self._post(key, view))
         # MUST: send the document once the sandbox is ready: the page does (2026-01-26/extensions/apps#sandbox-proxy)
         return {
@@ -409,8 +424,10 @@ class Window:
             raise HttpRefusal(401, "the token is missing, or of another start")
 
     def _page(self, request: HttpRequest, reply: HttpReply) -> None:
-        if request.headers.get("host") != self._origin.removeprefix("http://") or request.method != "GET":
+        if request.headers.get("host") != self._origin.removeprefix("http://"):
             raise HttpRefusal(403, "not by this name")
+        if request.method != "GET":
+            raise HttpRefusal(405, "GET alone", headers={"Allow": "GET"})
         more = {"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": self._policy}
         reply.send(200, {**_PLAIN, **more, "Cross-Origin-Opener-Policy": "same-origin"}, self._html)
 
@@ -425,16 +442,16 @@ class Window:
     def _events(self, request: HttpRequest, reply: HttpReply) -> None:
         self._guard(request, "GET")
         last = request.headers.get("last-event-id", "0")
-        seen, waiting = int(last) if last.isdecimal() else 0, SimpleQueue[bytes | None]()
+        seen, waiting = int(last) if last.isdecimal() else 0, _Lines()
         with self._lock:
             for number, line in self._told:
                 if number > seen:
-                    waiting.put(line)
+                    waiting.add(line)
             self._pages.append(waiting)
         reply.open({**_PLAIN, "Content-Type": "text/event-stream"})
         try:
-            for line in _lines(waiting, request):
-                reply.write(line)
+            while not request.gone() and (event := waiting.next()) is not None:
+                reply.write(event)
         finally:
             with self._lock:
                 self._pages = [each for each in self._pages if each is not waiting]
@@ -453,15 +470,28 @@ class Window:
         reply.send(200, {**_PLAIN, **more, "Permissions-Policy": _NO_PERMISSIONS}, html.encode())
 
 
-def _lines(waiting: SimpleQueue[bytes | None], request: HttpRequest) -> Iterator[bytes]:
-    while not request.gone():
+class _Lines(SimpleQueue[bytes | None]):
+    """The events that wait for one page; None is the end of its stream. Whoever adds one has the window's lock."""
+
+    _came = _went = 0  # bytes
+
+    def add(self, line: bytes) -> bool:
+        """Add an event; False if too much waits already."""
+        if self.qsize() >= MAX_WAITING or self._came - self._went > MAX_BYTES:
+            return False
+        self._came += len(line)
+        self.put(line)
+        return True
+
+    def next(self) -> bytes | None:
+        """Return the next event, or a sign of life after a while without one."""
+        line: bytes | None
         try:
-            line = waiting.get(timeout=_ALIVE)
+            line = self.get(timeout=_ALIVE)
         except Empty:
-            line = b": it is there\n\n"
-        if line is None:
-            return
-        yield line
+            return b": it is there\n\n"
+        self._went += len(line or b"")
+        return line
 
 
 def _dialog(number: int, question: Question) -> JsonObject:

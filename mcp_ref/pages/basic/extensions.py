@@ -71,7 +71,7 @@ class Extension(NamedTuple):
     answers: Mapping[str, Callable[[Any, Any], Any]] = {}
     gated: bool = True
     in_initialize: bool = False
-    ready: Callable[[Any], object] = bool
+    ready: Callable[[Any], None] = lambda server: None
 
     def answering(self) -> dict[str, Callable[[Any, Any], Any]]:
         """Return its answers, each refused to a client that did not declare the extension, if it is gated."""

@@ -345,7 +345,7 @@ def test_a_sandbox_is_for_its_own_name_alone() -> None:
 def test_a_page_that_does_not_read_is_let_go_and_the_window_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "MAX_WAITING", 10)
     with shown() as (window, _):
-        waiting: Any = queue.SimpleQueue()
+        waiting = page._Lines()
         window._pages.append(waiting)
         for number in range(20):
             window.tell("heard", {"said": str(number)})
@@ -366,6 +366,39 @@ def test_so_much_is_told_to_a_page_that_is_opened_later(monkeypatch: pytest.Monk
     finally:
         window.close()
     later.close()
+
+
+def test_what_is_kept_and_what_waits_is_bounded_in_bytes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MAX_BYTES", 5_000)
+    window = Window([], [])
+    try:
+        waiting = page._Lines()
+        window._pages.append(waiting)
+        for number in range(20):
+            window.tell("heard", {"said": "x" * 1_000, "number": number})
+        assert len(window._told) == 4 and window._size == sum(len(line) for _, line in window._told) <= 5_000
+        assert waiting not in window._pages and 5 <= waiting.qsize() <= 7
+    finally:
+        window.close()
+
+
+def test_of_many_apps_the_oldest_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MAX_APPS", 2)
+    with shown() as (window, opened):
+        keys = [opened.call("weather/now", arguments={"city": str(number)}) for number in range(3)]
+        for key in keys:
+            opened.wait("result", call=key)
+        assert sum("problem" in opened.act(do="open", call=key) for key in keys) == 1
+        views = [opened.act(do="open", call=keys[-1])["view"] for _ in range(3)]
+        assert opened.wait("gone")["view"] not in views[1:]
+        assert [*window._views] == views[1:]
+
+
+@pytest.mark.parametrize("asked", [{"do": "start", "server": "x"}, {"do": "call", "call": "1", "server": "weather"}])
+def test_what_lacks_a_name_begins_nothing(asked: Any) -> None:
+    with shown() as (window, opened):
+        reply = opened.session.post(f"{opened.origin}/act", json=asked, headers=opened.headers, timeout=PATIENCE)
+        assert reply.status_code == 400 and window._calls == {}
 
 
 def test_a_message_that_is_too_long_is_cut() -> None:
