@@ -18,7 +18,10 @@ from mcp_ref.lab.window.window import Window
 
 def window(args: argparse.Namespace) -> Exit:
     """Run the command: print the address of the page, and open it. Blocks: until Ctrl-C, or SIGTERM."""
-    entries = list(read_entries(args.config).values()) if args.config else []
+    try:
+        entries = list(read_entries(args.config).values()) if args.config else []
+    except (OSError, ValueError) as problem:
+        raise UsageError(str(problem)) from None
     typed = []
     if args.target and args.target[0].startswith(("http://", "https://")):
         typed = [Entry("server", Url(args.target[0]))]

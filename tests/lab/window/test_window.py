@@ -443,3 +443,4 @@ def test_a_wrong_command_line_is_one_sentence(words: list[str], said: str) -> No
         timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+    assert "output" not in done.stderr
