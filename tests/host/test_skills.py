@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -33,6 +32,7 @@ from mcp_ref.pages.extensions.skills import MAX_BYTES, SKILLS
 from mcp_ref.pages.server.resources import ResourceNotFound
 from mcp_ref.pages.server.utilities import pagination
 from tests.host.common import PATIENCE, Heard, User, hostile
+from tests.support.clock import grows_with_its_size
 
 HEAD = "---\nname: {}\ndescription: What it is for.\n{}---\n# Do it\n"
 REFUNDS = "skill://acme/refunds/SKILL.md"
@@ -193,25 +193,35 @@ def test_names_that_meet_on_one_server_are_both_listed_by_their_paths_and_told_o
     assert told == ["these skills call themselves refunds: shop/a/refunds, shop/b/refunds"]
 
 
-def test_ten_thousand_skills_of_one_name_are_told_in_one_sentence_at_once(place: Place) -> None:
+def _of_one_name(number: int) -> Shady:
     many = Shady()
     [entry] = many.entries.values()
-    paths = [f"a{n}/refunds" for n in range(10_000)]
-    uris = [f"skill://{path}/SKILL.md" for path in paths]
+    uris = [f"skill://a{n}/refunds/SKILL.md" for n in range(number)]
     many.listed = [{**entry, "uri": uri, "resources": [{**entry["resources"][0], "uri": uri}]} for uri in uris]
+    return many
+
+
+def test_ten_thousand_skills_of_one_name_are_told_in_one_sentence(place: Place) -> None:
+    many = _of_one_name(10_000)
     with closing(place.host(many=many)) as host:
-        began = time.process_time()
         assert len(host.skills()) == 10_000
-        took = time.process_time() - began
         place.heard.wait("many", "notice", "these skills call themselves refunds: many/a0/refunds, ")
         [notice] = [each[2] for each in place.heard.events if each[1] == "notice"]
         assert notice.endswith(" and 9995 more")
         # The question about one of them is as short.
-        many.entries[uris[0]] = many.listed[0]
-        many.files[uris[0]] = many.files[REFUNDS]
-        host.load_skill("many", uris[0])
+        uri = many.listed[0]["uri"]
+        many.entries[uri] = many.listed[0]
+        many.files[uri] = many.files[REFUNDS]
+        host.load_skill("many", uri)
         assert "and 9994 more" in place.user.asked[0].warnings[0] and len(place.user.asked[0].warnings) == 1
-    assert took < 2
+
+
+def test_skills_of_one_name_are_compared_by_one_look_at_each() -> None:
+    def listed(number: int) -> None:
+        with closing(Place(True).host(many=_of_one_name(number))) as host:
+            assert len(host.skills()) == number
+
+    grows_with_its_size(listed, 10_000)
 
 
 def test_a_server_pushes_no_skill_of_another_out_of_what_names_are_compared_with() -> None:

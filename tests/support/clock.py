@@ -28,3 +28,15 @@ def until(look: Callable[[], Any]) -> Any:
         assert time.monotonic() < end, f"it did not come to pass within {PATIENCE} s"
         pause.wait(0.005)
     return seen
+
+
+def grows_with_its_size(work: Callable[[int], Any], size: int) -> None:
+    """Fail where ten times the size takes more than thirty times as long: a square takes a hundred, on any machine."""
+
+    def took(size: int) -> float:
+        began = time.process_time()
+        work(size)
+        return time.process_time() - began
+
+    few, many = took(size // 10), took(size)
+    assert many < 30 * few + 0.1, f"{size // 10} took {few:.3f} s, and {size} {many:.3f} s"
