@@ -310,14 +310,14 @@ class Client:
             state = f"{session.revision}, {session.server_info.get('name', 'a server without a name')}"
         return f"<Client of {targets.shown_target(self.target)}: {state}>"
 
-    def tap(self, transport: str) -> Tap | None:
+    def tap(self, transport: str, peer: str = "server") -> Tap | None:
         """Return the tap to which a transport of that name shows its traffic; None without `trace=`."""
         if self._trace is None:
             return None
         from mcp_ref.recording.record import recorder
 
         self._recorder = self._recorder or recorder(self._trace)
-        return self._recorder.tap("server", transport)
+        return self._recorder.tap(peer, transport)
 
     # -- who it is with
 

@@ -227,6 +227,8 @@ class AppView:
         self._rates = RateLimits({"message": RATE})
         self._out = BoundedQueue()
         self._workers = Workers(MAX_CALLS, name="mcp-app")
+        # The trace of the client has this conversation, too: its transport is "postMessage", and its peer "view".
+        self._tap = None if hosted.client is None else hosted.client.tap("postMessage", "view")
 
     # -- what goes to the view
 
@@ -273,6 +275,8 @@ class AppView:
                 self._send(notification("ui/notifications/host-context-changed", changes))
 
     def _send(self, message: JsonObject) -> None:
+        if self._tap is not None:
+            self._tap.note("send", message)
         if not self._out.offer(message, message, MAX_WAITING):
             log.warning("%s: the app %s does not take its messages, and is closed", self.server, self.document.uri)
             self._happen("close", "over")
@@ -291,6 +295,8 @@ class AppView:
                 raise RateLimited(wait)
             if weigh_up_to(MAX_MESSAGE, message) > MAX_MESSAGE:
                 raise InvalidRequest(f"a message may have {MAX_MESSAGE} bytes")
+            if self._tap is not None:
+                self._tap.note("receive", message if isinstance(message, (dict, list)) else json.dumps(message))
             kind = kind_of(message)
             if kind == "response":
                 # The only request of ours is about the end.

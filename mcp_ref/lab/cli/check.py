@@ -20,11 +20,11 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext, suppress
 from typing import Any, TextIO
 
-from mcp_ref import JsonObject
+from mcp_ref import REVISIONS, JsonObject
 from mcp_ref.facts import escaped
 from mcp_ref.lab.cli import render
 from mcp_ref.lab.cli.commands import Exit, UsageError, recorded, recorder_of
@@ -248,13 +248,15 @@ class Report:
         reasons = {reason: sorted(name for name in skipped if skipped[name] == reason) for reason in skipped.values()}
         asked, spoken = {rule for rule, _, _ in applied}, {sentence[:10] for _, sentence, _ in applied}
         rows = [
-            {"sentence": each, "rule": name} | {role: applied[name, each, role] for role in OTHER}
+            {"sentence": each, "rule": name} | {role: applied[name, each, role] for role in _sides(each)}
             for name, rule in sentences()["rules"].items() for row in rule for each in row["ids"] if each[:10] in spoken
         ]  # fmt: skip
         covered: dict[str, dict[str, int]] = {}
         for revision in sorted(spoken):
             mine = [row for row in rows if row["sentence"].startswith(revision)]
-            counts: dict[str, int] = {role: len({row["sentence"] for row in mine if row[role]}) for role in OTHER}
+            counts: dict[str, int] = {
+                role: len({row["sentence"] for row in mine if row[role]}) for role in _sides(revision)
+            }
             covered[revision] = {"sentences": len({row["sentence"] for row in mine}), **counts}
         if self._args.format == "json":
             said: JsonObject = {"events": self.events, "findings": self.found, "asked": len(asked), "skipped": reasons}
@@ -275,10 +277,12 @@ class Report:
             for reason, names in reasons.items():
                 self._out.write(f"not decided, {reason} ({len(names)}): {', '.join(names)}\n")
             if self._args.coverage:
-                lines = ("{client:>7} {server:>7}  {sentence}  {rule}\n".format_map(row) for row in rows)
-                self._out.writelines([" client  server\n", *lines])
-                row = "{client:>7} {server:>7}  of {sentences} sentences of {revision} were checked\n"
-                self._out.writelines(row.format(revision=each, **covered[each]) for each in covered)
+                self._out.write(" client  server" + "    view    host" * any("view" in row for row in rows) + "\n")
+                for row in rows:
+                    self._out.write(f"{_counts(row)}  {row['sentence']}  {row['rule']}\n")
+                for revision, each in covered.items():
+                    of = f"of {each['sentences']} sentences of {revision} were checked"
+                    self._out.write(f"{_counts(each)}  {of}\n")
         self._out.flush()
         if self.live is not None:
             self._out.truncate()
@@ -307,6 +311,15 @@ class Report:
         strict = self._args.strict
         partly = Exit.UNJUDGED if self._partly or (strict and self.unjudged) else Exit.OK
         return Exit.PROTOCOL if strict and self.found else partly
+
+
+def _sides(sentence: str) -> list[Role]:
+    """Return who may be asked of a sentence, or of a revision; of apps, a host and the app, too."""
+    return list(OTHER) if sentence.partition("/")[0] not in REVISIONS else ["client", "server"]
+
+
+def _counts(row: Mapping[str, Any]) -> str:
+    return " ".join(f"{row[role]:>7}" for role in OTHER if role in row)
 
 
 def _same(finding: JsonObject) -> tuple[Any, ...]:

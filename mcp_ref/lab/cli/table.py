@@ -268,7 +268,8 @@ GROUPS: Final = {
             option("--baseline", "FILE", "leave out what an earlier --format json, in this file, has found"),
             option("--level", None, "what to report (should: both)", choices=["must", "should"], default="should"),
             flag("--hints", "also what time, taste or a race decides"),
-            option("--role", None, "only what this side has done", choices=["client", "server"]),
+            option("--role", None, "only what this side has done; an app, and its host",
+                   choices=["client", "server", "view", "host"]),
             flag("--strict", "exit with 3 when something was found, with 6 when the revision of a message is unknown; "
                  "without it with 0. A trace without a message, and one whose last line is cut off, exits with 6"),
             flag("--coverage", "how often each sentence of the revisions spoken was asked of each side, and how many "

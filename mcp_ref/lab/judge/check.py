@@ -27,8 +27,10 @@ from mcp_ref.facts import METHODS, declares, is_stateless, messages
 from mcp_ref.lab.judge import learning
 from mcp_ref.lab.judge.rulebook import Finding, Place, Rulebook
 from mcp_ref.lab.judge.rules import session
+from mcp_ref.lab.judge.rules.apps import PAGE, View, shows_apps
 from mcp_ref.lab.judge.rules.seen import (
     OTHER,
+    POST_MESSAGE,
     Exchange,
     Kind,
     Known,
@@ -75,6 +77,7 @@ class Checker:
         self._links: Latest[Link] = Latest()
         self._shared: Latest[Known] = Latest()  # by the two sides
         self._lone: Latest[Link | None] = Latest()  # the client that began last; None: several, without a session id
+        self._views: Latest[View] = Latest()  # by the number of the connection, too
         self._rules = Rulebook()
         self.skipped = self._rules.skipped
         self.spoken: Counter[str] = Counter()
@@ -90,6 +93,9 @@ class Checker:
         if event.direction == "stderr":
             return found
         try:
+            if event.transport == POST_MESSAGE:
+                self._take_of_view(event)
+                return found
             link = self._link(event)
             sender: Role = link.viewpoint if event.direction == "send" else OTHER[link.viewpoint]
             match event.end, event.http:
@@ -114,7 +120,7 @@ class Checker:
         found = self._rules.findings = []
         self._rules.end()
         for link in dict.fromkeys(self._links.values()):
-            for sender in OTHER:
+            for sender in link.text:
                 self._text_is_over(link, sender)
             last = TraceEvent(link.seq, 0.0, "", "send", "", None, link.transport, None, None)
             at = Place(last, link.viewpoint, self._spoken(link))
@@ -124,6 +130,18 @@ class Checker:
                     expected = f"nothing: {request.needs} was not declared"
                     self._rules.found("only_what_was_negotiated", request, expected, at)
         return found
+
+    def _take_of_view(self, event: TraceEvent) -> None:
+        """Take a message between a host and an app."""
+        if (view := self._views.get(event.conn)) is None:
+            view = self._views[event.conn] = View()
+        message, sender = as_object(event.message), _OF_VIEWS[event.direction]
+        said = Said(sender, message, event, None)
+        said.belongs(None if said.method else view.answering(said), None)
+        self.spoken[PAGE.partition("/")[0]] += 1
+        view.whole = said.method == "ui/initialize" if view.whole is None else view.whole
+        self._rules.ask("view", view, Place(event, sender, None, said.about), said)
+        view.learn(said)
 
     # -- connections
 
@@ -399,6 +417,8 @@ class Checker:
             said.needs = _undeclared(link, said, said.sender)
             self._rules.judge("notification", link, said)
             learning.from_notification(link, said)
+        if not said.faults and shows_apps(link, said):
+            self._rules.judge("app", link, said)
         if said.faults and not said.method and request is None and (sender, *said.key) not in link.asked:
             said.answered = True
             link.asked[(sender, *said.key)] = said  # an error may have its id
@@ -459,6 +479,7 @@ class Checker:
                 self._judge_waiting(link)
 
 
+_OF_VIEWS: Final[dict[str, Role]] = {"send": "host", "receive": "view"}
 _OF_A_SESSION: Final = ("initialized_was_sent", "version_header_is_sent", "version_header_is_the_one_agreed")
 _OWN_KEYS: Final = frozenset({
     "progressToken", PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, SERVER_INFO, SUBSCRIPTION_ID

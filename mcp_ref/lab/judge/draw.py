@@ -5,7 +5,8 @@ Not here:  the words of an arrow (lab/judge/narrate); what is red because it is 
 A solid arrow is a request, a dashed one a response, an open one a notification; red is an error, or what a finding is
 about; grey is HTTP without a message. The requests of one call, and a subscription, stand in a bracket. Whoever really
 answers is named where the client answers for somebody: the user, or the model. An authorization server has a lifeline
-of its own. A trace is hostile input: whatever stands in it becomes text.
+of its own, and so has an app that a host shows: the client is that host's. A trace is hostile input: whatever stands in
+it becomes text.
 """
 
 from __future__ import annotations
@@ -130,6 +131,7 @@ _ARROWS: Final = {"request": "->>", "response": "-->>", "notification": "-)", "e
 
 
 _THIRD: Final = "Authorization server"
+_OF_APPS: Final = ("view", "host")
 
 
 def mermaid(drawn: list[Step], *, all: bool = False) -> Iterator[str]:
@@ -139,15 +141,18 @@ def mermaid(drawn: list[Step], *, all: bool = False) -> Iterator[str]:
     shown = drawn if all else drawn[:MAX_ARROWS]
     spans = sorted((each for each in brackets(shown)), key=lambda each: (each[0], -each[1]))
     nested = [a for a in spans if not any(b[0] < a[0] <= b[1] < a[1] for b in spans)]
-    yield from ("sequenceDiagram", "    participant C as Client", "    participant S as Server")
+    yield "sequenceDiagram"
+    if any(step.sender in _OF_APPS for step in shown):
+        yield "    participant V as App"
+    yield from ("    participant C as Client", "    participant S as Server")
     if any(step.aside for step in shown):
         yield f"    participant A as {_THIRD}"
     for number, step in enumerate(shown):
         for _, _, title in (each for each in nested if each[0] == number):
             yield "    rect rgba(128, 128, 128, 0.15)"
             yield f"    Note over C,S: {title}"
-        other = "A" if step.aside else "S"
-        here, there = ("C", other) if step.sender == "client" else (other, "C")
+        other = "V" if step.sender in _OF_APPS else "A" if step.aside else "S"
+        here, there = ("C", other) if step.sender in ("client", "host") else (other, "C")
         arrow = "--x" if step.wrong else _ARROWS[step.kind]
         if step.answers is not None:
             yield f"    Note left of C: {step.answers} answers"
@@ -161,7 +166,7 @@ def mermaid(drawn: list[Step], *, all: bool = False) -> Iterator[str]:
 
 # -- SVG ----------------------------------------------------------------------------------------------------------
 
-_WIDTH, _ROW, _TOP, _LEFT = 860, 28, 60, 200
+_BETWEEN, _ROW, _TOP, _LEFT = 460, 28, 60, 200
 _STYLE: Final = (
     "svg{font:12px ui-monospace,monospace;color:#222;background:#fff}text{fill:currentColor}"
     ".s{opacity:.65;font-size:10px}"
@@ -177,9 +182,11 @@ def svg(drawn: list[Step]) -> Iterator[str]:
     """Yield the lines of one SVG, which has no script and names no other file; a message stands in the title of its
     arrow.
     """
-    bottom, left, right = _TOP + _ROW * len(drawn), _LEFT, _WIDTH - _LEFT
-    third = _WIDTH if any(step.aside for step in drawn) else None
-    width = _WIDTH if third is None else third + _LEFT
+    bottom, app = _TOP + _ROW * len(drawn), _LEFT if any(step.sender in _OF_APPS for step in drawn) else None
+    left = _LEFT if app is None else app + _BETWEEN
+    right = left + _BETWEEN
+    third = right + _LEFT if any(step.aside for step in drawn) else None
+    width = _LEFT + (right if third is None else third)
     began = drawn[0].event.time if drawn else 0.0
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom + 10}" role="img">'
@@ -189,7 +196,8 @@ def svg(drawn: list[Step]) -> Iterator[str]:
         '<marker id="open" markerWidth="9" markerHeight="8" refX="8" refY="4" orient="auto">'
         '<path d="M0 0L9 4L0 8" fill="none" stroke="context-stroke"/></marker></defs>'
     )
-    for x, name in ((left, "Client"), (right, "Server"), *(((third, _THIRD),) if third is not None else ())):
+    lifelines = ((app, "App"), (left, "Client"), (right, "Server"), (third, _THIRD))
+    for x, name in ((x, name) for x, name in lifelines if x is not None):
         yield f'<text x="{x}" y="24" text-anchor="middle">{name}</text>'
         yield f'<line class="l" x1="{x}" x2="{x}" y1="34" y2="{bottom}"/>'
     for depth, (first, last, title) in enumerate(sorted(brackets(drawn))):
@@ -198,8 +206,11 @@ def svg(drawn: list[Step]) -> Iterator[str]:
         yield f'<text class="s" x="{x - 4}" y="{top + 30}" text-anchor="end">{escape(title)}</text></g>'
     for number, step in enumerate(drawn):
         y = _TOP + _ROW * number
-        other = third if third is not None and step.aside else right
-        here, there = (left, other) if step.sender == "client" else (other, left)
+        beside = third if third is not None and step.aside else right
+        middle, other = (left + right) // 2, beside
+        if app is not None and step.sender in _OF_APPS:
+            middle, other = (app + left) // 2, app
+        here, there = (left, other) if step.sender in ("client", "host") else (other, left)
         head = "open" if step.kind in ("notification", "http") else "full"
         event, facts = step.event, step.event.http or {}
         place = escaped(f"{facts['exchange']} " if "exchange" in facts else "")
@@ -208,9 +219,9 @@ def svg(drawn: list[Step]) -> Iterator[str]:
             f'<g id="m{event.seq}"><title>{escape(escaped(title, chr(10)))}</title>'
             f'<line class="{"wrong" if step.wrong else step.kind}" x1="{here}" x2="{there}" y1="{y}" y2="{y}" '
             f'marker-end="url(#{head})"/>'
-            f'<text x="{_WIDTH // 2}" y="{y - 5}" text-anchor="middle">{escape(step.text)}</text>'
+            f'<text x="{middle}" y="{y - 5}" text-anchor="middle">{escape(step.text)}</text>'
             f'<text class="s" x="4" y="{y}">{event.seq} {1000 * (event.time - began):.1f} ms'
             f"{'' if step.answers is None else ', ' + escape(step.answers)}</text>"
-            f'<text class="s" x="{other + 10}" y="{y}">{escape(place + escaped(event.thread))}</text></g>'
+            f'<text class="s" x="{beside + 10}" y="{y}">{escape(place + escaped(event.thread))}</text></g>'
         )
     yield "</svg>"

@@ -48,6 +48,20 @@ _IN_PARAMS: Final[dict[str, _Sentences]] = {
         ("URL mode: to be opened only with the user's consent: {url}",
          "a form with: {requestedSchema.properties:names}"),
     ),
+    "ui/initialize": (
+        "the app is {appInfo:implementation}",
+        "it can be shown {appCapabilities.availableDisplayModes:few}",
+    ),
+    "ui/notifications/tool-input": (("arguments: {arguments:names}", "no arguments"),),
+    "ui/notifications/tool-result": ("content: {content:kinds}",),
+    "ui/notifications/tool-cancelled": ("because {reason}",),
+    "ui/notifications/size-changed": (("{width} by {height} pixels", "{height} pixels high", "{width} pixels wide"),),
+    "ui/notifications/host-context-changed": ("theme: {theme}", "shown {displayMode}"),
+    "ui/open-link": ("the page {url}",),
+    "ui/message": ("content: {content:kinds}",),
+    "ui/update-model-context": ("content: {content:kinds}",),
+    "ui/request-display-mode": ("wants to be shown {mode}",),
+    "ui/resource-teardown": ("because {reason}",),
 }  # fmt: skip
 _IN_OTHER_PARAMS: Final[_Sentences] = ("name: {name}", "uri: {uri}", "level: {level}")
 _IN_ALL_PARAMS: Final[_Sentences] = (
@@ -71,6 +85,9 @@ _IN_RESULTS: Final[dict[str, _Sentences]] = {
         "gives instructions for the model: {instructions}",
     ),
     "subscriptions/listen": ("the server has ended the subscription: nothing more will be told",),
+    "ui/initialize": ("the host is {hostInfo:implementation}", "the theme is {hostContext.theme}",
+                      "the app is shown {hostContext.displayMode}"),
+    "ui/request-display-mode": ("it is shown {mode} now",),
 }  # fmt: skip
 _IN_ALL_RESULTS: Final[_Sentences] = (
     "{isError:true}isError: the tool failed; that is a result for the model to read, not a protocol error",

@@ -23,7 +23,18 @@ from mcp_ref.facts import METHODS as OF_PAGES
 from mcp_ref.facts import TASKS, escaped, messages
 from mcp_ref.lab.judge import explain
 from mcp_ref.lab.judge.explain import quoted
-from mcp_ref.lab.judge.rules.seen import OTHER, Latest, Requests, Role, Said, as_object, key, recorded_by
+from mcp_ref.lab.judge.rules import apps
+from mcp_ref.lab.judge.rules.seen import (
+    OTHER,
+    POST_MESSAGE,
+    Latest,
+    Requests,
+    Role,
+    Said,
+    as_object,
+    key,
+    recorded_by,
+)
 from mcp_ref.lab.words import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
@@ -313,6 +324,26 @@ class Talk(Requests):
             yield f"requestState goes back{came}"
 
 
+class ViewTalk(Talk):
+    """The conversation of a host with an app that it shows (2026-01-26/extensions/apps)."""
+
+    def tell(self, sender: Role, message: Any, event: TraceEvent) -> Told:
+        told = super().tell(sender, message, event)
+        told.page = apps.PAGE
+        return told
+
+    def _about(self, sender: Role, method: str, kind: str) -> Iterator[str]:
+        row = apps.METHODS.get(method)
+        if row is None:
+            yield "not a method between a host and an app"
+            return
+        yield row.about
+        if row.kind != kind:
+            yield f"sent as a {kind}: by the specification it is a {row.kind}"
+        if row.sender not in (sender, None):
+            yield f"sent by the {sender}: by the specification only the {row.sender} sends it"
+
+
 def _still_open(asked: Said | None) -> Said | None:
     return asked if asked is not None and messages.is_id(asked.id) and not asked.answered else None
 
@@ -340,9 +371,15 @@ def _question(request: Any) -> tuple[str, JsonObject]:
 # -- narrate ------------------------------------------------------------------------------------------------------
 
 
-_ARROWS: Final = {"client": "C → S", "server": "C ← S", "stderr": "S err"}
-_ASCII_ARROWS: Final = {"client": "C>   ", "server": "S<   ", "stderr": "S err"}
-_COLORS: Final = {"client": "\x1b[36m", "server": "\x1b[32m", "stderr": "\x1b[33m"}
+_ARROWS: Final = {"client": "C → S", "server": "C ← S", "view": "V → H", "host": "V ← H", "stderr": "S err"}
+_ASCII_ARROWS: Final = {"client": "C>   ", "server": "S<   ", "view": "V>   ", "host": "H<   ", "stderr": "S err"}
+_COLORS: Final = {
+    "client": "\x1b[36m",
+    "server": "\x1b[32m",
+    "view": "\x1b[36m",
+    "host": "\x1b[32m",
+    "stderr": "\x1b[33m",
+}
 _INDENT: Final = " " * 13
 _MIN_WIDTH: Final = 60
 _BOLD, _DIM, _RED, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[0m"
@@ -373,7 +410,7 @@ class Narrator:
         self._color, self._full, self._ascii = color, full, ascii
         self._talks: Latest[Talk] = Latest()
         self._repeated: dict[tuple[str, str], Repeated] = {}
-        self._connections = 0
+        self._connections = self._views = 0
 
     def tell(self, event: TraceEvent) -> str:
         """Return the lines for one event, joined by line breaks, without one at the end."""
@@ -381,8 +418,9 @@ class Narrator:
         return self._layout(event.seq, who, told, event.message if who != "stderr" else None)
 
     def told(self, event: TraceEvent) -> tuple[str, Told]:
-        """Return who sent it, "client", "server" or "stderr" of the server, and the event in words, without a
-        layout.
+        """Return who sent it, and the event in words, without a layout.
+
+        Returns: "client", "server", the "stderr" of the server, or, between a host and an app, "view" or "host".
         """
         if event.direction == "stderr":
             return "stderr", Told(str(event.message))
@@ -402,7 +440,7 @@ class Narrator:
         if event.http is not None:
             told.lines += explain.explain_headers(http, beside=event.message is not None)
         if talk.number > 1:
-            told.head = f"connection {talk.number}, {told.head}"
+            told.head = f"{'app' if isinstance(talk, ViewTalk) else 'connection'} {talk.number}, {told.head}"
         return sender, told
 
     def _talk(self, event: TraceEvent) -> Talk:
@@ -410,8 +448,12 @@ class Narrator:
         talk = self._talks.get(event.conn)
         if talk is None:
             repeated = self._repeated.setdefault((event.peer, event.transport), Repeated())
-            self._connections += 1
-            talk = Talk("server" if event.peer == "client" else "client", self._connections, repeated)
+            if event.transport == POST_MESSAGE:
+                self._views += 1
+                talk = ViewTalk("host", self._views, repeated)
+            else:
+                self._connections += 1
+                talk = Talk("server" if event.peer == "client" else "client", self._connections, repeated)
             self._talks[event.conn] = talk
         # The peer's label says which side has recorded, unless who opens shows it.
         talk.viewpoint = recorded_by(event) or talk.viewpoint

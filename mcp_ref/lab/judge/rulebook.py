@@ -21,7 +21,19 @@ from mcp_ref import REVISIONS, JsonObject, Refusal, Revision
 from mcp_ref.facts import KINDS, METHODS, InputRequiredResult, SchemaMismatch, checker
 from mcp_ref.facts import messages as wire_messages
 from mcp_ref.lab.judge.explain import quoted
-from mcp_ref.lab.judge.rules import authorization, features, hints, http, messages, session, skills, stateless, tasks
+from mcp_ref.lab.judge.rules import (
+    apps,
+    authorization,
+    features,
+    hints,
+    http,
+    messages,
+    session,
+    skills,
+    stateless,
+    tasks,
+)
+from mcp_ref.lab.judge.rules.apps import View
 from mcp_ref.lab.judge.rules.seen import (
     FRAME,
     RULES,
@@ -39,7 +51,7 @@ from mcp_ref.recording.record import TraceEvent, as_text
 from mcp_ref.recording.redact import redact_http
 
 # Each declares its rules when it is imported.
-_FILES: Final = (messages, session, features, tasks, skills, stateless, http, authorization, hints)
+_FILES: Final = (messages, session, features, tasks, skills, apps, stateless, http, authorization, hints)
 _OF_MESSAGES: Final = ("request", "notification", "result", "error", "rejection")
 _TASK: Final = METHODS["tools/call"].as_task
 _METHODS: Final = METHODS.keys() | {method for declared in RULES.values() for method in declared.methods}
@@ -131,7 +143,7 @@ class Rulebook:
         """Ask the rules of a message, in the revision that holds for it unless another is given."""
         said.faults |= self.ask(kind, link, Place(said.event, said.sender, revision or said.revision, said.about), said)
 
-    def ask(self, kind: Kind, link: Link, at: Place, *what: Any) -> set[str]:
+    def ask(self, kind: Kind, link: Link | View, at: Place, *what: Any) -> set[str]:
         """Ask the rules of `what`, which they are given after the connection; gives the names of those it breaks."""
         named = (kind, at.method if at.method in _METHODS else "", at.sender, str(at.revision or ""), link.http)
         self._times[named] += 1
@@ -180,7 +192,7 @@ class Rulebook:
         if sentence is None:
             return None
         says = sentence.says
-        if revision is None:
+        if revision is None and not _of_an_edition(sentence.ids[0]):
             says += " (Every revision that has it says so; which one is spoken is unknown.)"
         answers = f"{what.seq}: {what.method}" if isinstance(what, Exchange) and what.seq != event.seq else ""
         if isinstance(what, Said) and what.request is not None:
@@ -213,7 +225,7 @@ class Rulebook:
             # What is a message in a frame has passed these, by a quick look.
             kinds: tuple[Kind, ...] = (asked, "text", "frame") if asked in _OF_MESSAGES else (asked,)
             for kind in kinds:
-                for rule in rules_for(kind, method, sender, spoken, by_http) if spoken else ():
+                for rule in rules_for(kind, method, sender, spoken, by_http) if spoken or kind == "view" else ():
                     ids = [] if (found := sentence_of(rule.name, spoken, method, by_http)) is None else found.ids
                     counts.update({(rule.name, each, sender): times for each in ids})
         return counts
@@ -256,7 +268,7 @@ def sentence_of(name: str, revision: str, method: str, http: bool) -> Sentence |
     levels, ids, says = set(), [], ""
     for row in sentences()["rules"].get(name, ()):
         if method in row.get("methods", (method,)) and row.get("over") != ("stdio" if http else "http"):
-            here = [each for each in row["ids"] if each.startswith(revision)]
+            here = [each for each in row["ids"] if each.startswith(revision) or _of_an_edition(each)]
             levels |= {row["level"]} if here else set()
             ids += here
             says = says or (row["says"] if here else "")
@@ -266,9 +278,14 @@ def sentence_of(name: str, revision: str, method: str, http: bool) -> Sentence |
 
 @cache
 def _is_everywhere(name: str) -> bool:
-    """Return whether all revisions have a rule."""
-    here = {each.partition("/")[0] for row in sentences()["rules"].get(name, ()) for each in row["ids"]}
-    return here >= set(REVISIONS)
+    """Return whether all revisions have a rule, or it is of an extension that counts its own editions."""
+    ids = [each for row in sentences()["rules"].get(name, ()) for each in row["ids"]]
+    return {each.partition("/")[0] for each in ids} >= set(REVISIONS) or all(map(_of_an_edition, ids))
+
+
+def _of_an_edition(sentence: str) -> bool:
+    """Return whether a sentence is of an edition of an extension, which holds in whatever revision is spoken."""
+    return sentence.partition("/")[0] not in REVISIONS
 
 
 # -- the schema ---------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from typing import Any, Final
 
 from mcp_ref import REVISIONS, InvalidRequest, JsonObject, McpError, Refusal, Transport
 from mcp_ref.facts import Deadline, messages
-from mcp_ref.lab.judge.rules.seen import as_object
+from mcp_ref.lab.judge.rules.seen import POST_MESSAGE, as_object
 from mcp_ref.lab.words import LOG_LEVEL, PROTOCOL_VERSION, SUBSCRIPTION_ID
 from mcp_ref.recording.record import TraceEvent, read_trace
 
@@ -184,7 +184,8 @@ def turns_of(trace: str | os.PathLike[str]) -> tuple[list[Turn], list[str]]:
         or is of a revision that is not known here.
     """
     name = os.fspath(trace)
-    events = [each for each in read_trace(trace) if each.direction != "stderr"]
+    # What a host and an app said is not the client's, nor can a server answer it.
+    events = [each for each in read_trace(trace) if each.direction != "stderr" and each.transport != POST_MESSAGE]
     # One recorder may have watched both ends: the client's counts.
     if len({each.peer == "client" for each in events}) > 1:
         events = [each for each in events if each.peer != "client"]

@@ -59,7 +59,7 @@ from mcp_ref import (
 from mcp_ref.facts import HttpReply, HttpServer, content_problem
 from mcp_ref.lab.judge.check import Checker
 from mcp_ref.lab.judge.narrate import Narrator
-from mcp_ref.lab.judge.rules.seen import as_object
+from mcp_ref.lab.judge.rules.seen import POST_MESSAGE, as_object
 from mcp_ref.recording.record import TraceEvent, as_text
 
 MAX_KEPT: Final = 5_000
@@ -102,24 +102,6 @@ addEventListener("load", () => {
 });
 </script><body>"""
 """The sandbox proxy: it holds the document in a frame without an origin, and passes messages on in both directions."""
-
-_SAYS: Final = {
-    "ui/initialize": "the app says who it is, and asks what this host can do",
-    "ui/notifications/initialized": "the app is ready: only now anything is sent to it",
-    "ui/notifications/tool-input": "the arguments of the call, once",
-    "ui/notifications/tool-result": "the result of the call",
-    "ui/notifications/tool-cancelled": "the call was given up",
-    "ui/notifications/size-changed": "the app says how large it is",
-    "ui/notifications/host-context-changed": "something about this host has changed",
-    "ui/open-link": "the app wants a page opened; the user is asked",
-    "ui/message": "the app wants something said in the conversation; the user is asked",
-    "ui/update-model-context": "what the model is to know of the app from now on",
-    "ui/request-display-mode": "the app wants to be shown in another way",
-    "ui/resource-teardown": "the app may save what it has: it is about to be taken down",
-    "tools/call": "the app calls a tool of its own server; the user is asked",
-    "resources/read": "the app reads a resource of its own server",
-    "notifications/message": "a line of the app's log",
-}
 
 
 class Window:
@@ -218,15 +200,16 @@ class Window:
         def tell(event: TraceEvent) -> None:
             who, told = narrator.told(event)
             message = as_object(event.message)
+            lane = f"{name} app" if event.transport == POST_MESSAGE else name
             self.tell("traffic", {
-                "lane": name, "seq": event.seq, "at": event.time - self._began, "who": who, "head": told.head[:300],
+                "lane": lane, "seq": event.seq, "at": event.time - self._began, "who": who, "head": told.head[:300],
                 "lines": [line[:1_000] for line in told.lines[:40]], "page": told.page, "failed": told.failed,
                 "method": str(message.get("method", "")), "message": shown(event.message),
                 "partner": told.request.event.seq if told.request else None,
             })  # fmt: skip
             for finding in checker.feed(event):
                 self.tell("finding", {
-                    "lane": name, "seq": finding.seq, "level": finding.level, "blame": finding.blame,
+                    "lane": lane, "seq": finding.seq, "level": finding.level, "blame": finding.blame,
                     "says": finding.says, "expected": finding.expected, "ids": finding.ids,
                 })  # fmt: skip
 
@@ -316,9 +299,7 @@ class Window:
             case "open":
                 return self._open(asked)
             case "view":
-                view = self._views[asked["view"]]
-                self._lane(view, "view", asked["message"])
-                view.receive(asked["message"])
+                self._views[asked["view"]].receive(asked["message"])
             case "close":
                 self._begin(self._views.pop(asked["view"]).close)
             case _:
@@ -393,21 +374,9 @@ class Window:
     def _post(self, key: str, view: AppView) -> None:
         """Pass to the page what goes to a view, until that is closed."""
         while (message := view.next()) is not None:
-            self._lane(view, "host", message)
             self.tell("view", {"view": key, "message": message}, keep=False)
         self._views.pop(key, None)
         self.tell("gone", {"view": key}, keep=False)
-
-    def _lane(self, view: AppView, who: str, message: Any) -> None:
-        """Show a message between an app and this host as traffic."""
-        known = as_object(message)
-        method, has_id = str(known.get("method", "")), "id" in known
-        kind = ("request" if has_id else "notification") if method else "response" if has_id else "no message"
-        self.tell("traffic", {
-            "lane": f"{view.server} app", "seq": next(self._numbers), "at": time.time() - self._began, "who": who,
-            "head": f"{kind} {method}".strip(), "lines": [_SAYS[method]] if method in _SAYS else [], "page": None,
-            "failed": "error" in known, "method": method, "message": shown(message), "partner": None,
-        })  # fmt: skip
 
     # -- the two servers
 

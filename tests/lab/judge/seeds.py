@@ -21,7 +21,27 @@ from mcp_ref.pages.basic.versioning import (
     SUBSCRIPTION_ID,
 )
 from mcp_ref.revisions import REVISIONS
-from tests.lab.judge.talks import CLIENT, GONE, SERVER, SESSION_ID, A, C, Change, E, Line, N, Q, Row, S, T, X, raw
+from tests.lab.judge.talks import (
+    CLIENT,
+    GONE,
+    SERVER,
+    SESSION_ID,
+    A,
+    C,
+    Change,
+    E,
+    H,
+    Line,
+    N,
+    Q,
+    Row,
+    S,
+    T,
+    V,
+    X,
+    opening,
+    raw,
+)
 
 
 class Seed(NamedTuple):
@@ -871,6 +891,94 @@ def skill_seeds() -> Iterator[Seed]:
     yield Seed("skill_frontmatter_is_identical", [*shown(1, frontmatter=liar), *changed],
                [*shown(1, frontmatter=liar), *file_of(2, text)], **one)
     yield Seed("skill_names_are_unique", [many, S(1, skills=[entry])], [many, S(1, skills=[entry, other])], **one)
+# fmt: on
+
+
+EDITION = "2026-01-26"
+DOCUMENT = {
+    "uri": "ui://a/b",
+    "mimeType": "text/html;profile=mcp-app",
+    "text": "<!-- a --> <!DOCTYPE html><title>x</title>",
+}
+
+
+# fmt: off
+def app_seeds() -> Iterator[Seed]:
+    """Of the extension for apps: what a client and a server say of them, in every revision."""
+    name = "io.modelcontextprotocol/ui"
+    right, *wrong = ({**CLIENT, "extensions": {name: each}} for each in (
+        {"mimeTypes": [DOCUMENT["mimeType"]]}, {}, {"mimeTypes": "text/html"}, {"mimeTypes": [1]}))
+    one: dict[str, Any] = {"client": right}
+    for able in wrong:
+        for revision in SESSIONS:
+            yield Seed("client_says_which_documents_it_shows", opening(revision, right), opening(revision, able),
+                       client=right, opened=False, only=(revision,))
+        yield Seed("client_says_which_documents_it_shows", tools(TOOL),
+                   [C(1, "tools/list", _meta={CLIENT_CAPABILITIES: able}), S(1, tools=[TOOL])], only=LAST, **one)
+    shown = {**TOOL, "_meta": {"ui": {"resourceUri": "ui://a/b", "visibility": ["app"]}}}
+    elsewhere = {**TOOL, "_meta": {"ui": {"resourceUri": "https://a.example/b"}}}
+    yield Seed("app_has_the_scheme_ui", tools(shown), tools(shown, {**elsewhere, "name": "u"}), **one)
+
+    def read(**more: Any) -> list[Line]:
+        return [C(2, "resources/read", uri="ui://a/b"), S(2, contents=[{**DOCUMENT, **more}])]
+
+    for kind in (GONE, "text/html", "text/html; profile=mcp-app"):
+        yield Seed("app_has_the_type_of_apps", read(), read(mimeType=kind), **one)
+    for text in ("", "<html></html>", "<p><!doctype html>"):
+        yield Seed("app_is_an_html_document", read(), read(text=text), **one)
+    for revision in SESSIONS + LAST:
+        code = -32602 if revision in LAST else -32002
+        lost = [C(2, "resources/read", uri="ui://a/b"), E(2, code)]
+        other = [C(2, "resources/read", uri="ui://a/c"), E(2, code)]
+        yield Seed("app_of_a_tool_exists", [*tools(shown), *other], [*tools(shown), *lost], only=(revision,), **one)
+    changed = N("notifications/tools/list_changed")
+    yield Seed("app_of_a_tool_exists", [*tools(shown), changed, C(2, "resources/read", uri="ui://a/b"), E(2, -32002)],
+               [*tools(shown), C(2, "resources/read", uri="ui://a/b"), E(2, -32002)], only=SESSIONS, **one)
+    call = [*tools(shown), C(2, "tools/call", name="t")]
+    yield Seed("tool_with_an_app_says_it_in_words", [*call, S(2, content=TEXT)], [*call, S(2, content=[])], **one)
+
+
+def view_seeds() -> Iterator[Seed]:
+    """Of what a host and an app that it shows say to each other."""
+    one: dict[str, Any] = {"opened": False, "only": (EDITION,), "over": "postMessage"}
+    about = {"appInfo": {"name": "x", "version": "1"}, "protocolVersion": EDITION}
+    modes = {"availableDisplayModes": ["inline", "pip"]}
+    context = {"displayMode": "inline", "availableDisplayModes": ["inline", "fullscreen", "pip"]}
+
+    def answer(id: int, **result: Any) -> Line:
+        return raw("host", {"jsonrpc": "2.0", "id": id, "result": result})
+
+    asks = V("ui/initialize", 1, appCapabilities=modes, **about)
+    greeted = [asks, answer(1, hostContext=context)]
+    ready = [*greeted, V("ui/notifications/initialized")]
+    given, done = H("ui/notifications/tool-input", arguments={}), H("ui/notifications/tool-result", content=TEXT)
+    part = H("ui/notifications/tool-input-partial", arguments={})
+    sound = [*ready, part, given, done, V("ui/notifications/size-changed", height=9), H("ui/resource-teardown", "e")]
+    for early in (H("ui/resource-teardown", 7), H("ui/notifications/host-context-changed", theme="dark")):
+        yield Seed("app_is_told_nothing_before_it_is_ready", sound, [*greeted, early], **one)
+    # Between the page and its sandbox other rules hold, and what was not seen may have come.
+    own = H("ui/notifications/sandbox-resource-ready", html="")
+    yield Seed("app_is_told_nothing_before_it_is_ready", [asks, own, greeted[1]], [asks, given, greeted[1]], **one)
+    yield Seed("app_gets_its_input_once", [given, done], [*ready, given, given], **one)
+    yield Seed("app_gets_its_input_first", sound, [*ready, done], **one)
+    yield Seed("app_gets_no_part_after_the_whole", sound, [*ready, given, part], **one)
+    for able in (GONE, [], "all"):
+        params = {"appCapabilities": able} if able is not GONE else {}
+        yield Seed("app_says_what_it_can", greeted, [V("ui/initialize", 1, **about, **params), greeted[1]], **one)
+    yield Seed("app_is_told_its_context", greeted, [asks, answer(1)], **one)
+    refused = raw("host", {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "x"}})
+    yield Seed("app_is_told_its_context", [asks, refused], [asks, answer(1, hostContext="dark")], **one)
+
+    def mode(asked: str, got: Any) -> list[Line]:
+        named = {} if got is None else {"mode": got}
+        return [*ready, V("ui/request-display-mode", 2, mode=asked), answer(2, **named)]
+
+    yield Seed("app_asks_for_a_mode_that_is_offered", mode("pip", "pip"), mode("window", "inline"), **one)
+    yield Seed("app_is_told_the_mode_that_holds", mode("pip", "inline"), mode("pip", None), **one)
+    yield Seed("app_is_shown_as_it_can_be", mode("fullscreen", "inline"), mode("fullscreen", "fullscreen"), **one)
+    fewer = [*ready, H("ui/notifications/host-context-changed", availableDisplayModes=["inline"])]
+    yield Seed("app_asks_for_a_mode_that_is_offered", mode("pip", "pip"),
+               [*fewer, V("ui/request-display-mode", 2, mode="pip"), answer(2, mode="inline")], **one)
 # fmt: on
 
 

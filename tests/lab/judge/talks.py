@@ -72,6 +72,16 @@ def raw(sender: str, message: Any) -> Line:
     return Line(sender, message, True)
 
 
+def V(method: str, id: Any = GONE, **params: Any) -> Line:
+    """Return what an app says to its host: a request with an id, a notification without."""
+    return Line("view", _without({"jsonrpc": "2.0", "id": id, "method": method, "params": params}), True)
+
+
+def H(method: str, id: Any = GONE, **params: Any) -> Line:
+    """Return what a host says to an app."""
+    return V(method, id, **params)._replace(sender="host")
+
+
 SERVER = {
     "tools": {"listChanged": True},
     "prompts": {"listChanged": True},
@@ -243,7 +253,8 @@ def sse(lines: Iterable[Line]) -> list[Row]:
 def events(rows: Iterable[Row], transport: str = "http") -> list[TraceEvent]:
     return [
         TraceEvent(
-            number, float(number), "t", "send" if row["sender"] == "client" else "receive", "server", row["message"],
+            number, float(number), "t", "send" if row["sender"] in ("client", "host") else "receive",
+            "view" if transport == "postMessage" else "server", row["message"],
             transport, row["http"], 1, row.get("raw"), row.get("end"),
         )
         for number, row in enumerate(rows, 1)

@@ -29,6 +29,7 @@ from tests.lab.judge.seeds import (
     TOOL,
     Seed,
     again,
+    app_seeds,
     asks,
     authorization_seeds,
     elicit,
@@ -39,6 +40,7 @@ from tests.lab.judge.seeds import (
     skill_seeds,
     task_seeds,
     tools,
+    view_seeds,
 )
 from tests.lab.judge.talks import (
     SESSION_ID,
@@ -64,7 +66,7 @@ from tests.test_where import PROHIBITIONS, reads_wrong
 
 def planted(seed: Seed, revision: str, lines: list[Any], change: Any) -> list[TraceEvent]:
     begun = opening(revision, seed.client, seed.server) if seed.opened else []
-    whole = full(revision, [*begun, *lines], seed.client)
+    whole = full(revision, [*begun, *lines], seed.client) if revision in REVISIONS else lines
     tools = (
         {
             tool["name"]: tool["inputSchema"]
@@ -75,7 +77,7 @@ def planted(seed: Seed, revision: str, lines: list[Any], change: Any) -> list[Tr
         if seed.over == "http"
         else {}
     )
-    if seed.over == "stdio":
+    if seed.over in ("stdio", "postMessage"):
         made = [{"sender": line.sender, "message": line.message, "http": None} for line in whole]
     elif seed.over == "http+sse":
         made = sse([*whole, *full(revision, [C(1, "tools/list"), S(1, tools=[])], {})])
@@ -87,11 +89,24 @@ def planted(seed: Seed, revision: str, lines: list[Any], change: Any) -> list[Tr
     return events(made, seed.over)
 
 
-THERE = {(row["rule"], each.partition("/")[0]) for row in rows() if "rule" in row for each in row["ids"]}
+def holds_in(rule: str, sentence: str) -> Iterable[str]:
+    """Return the revisions that a sentence of a rule is of: an edition of an extension holds in all."""
+    of = sentence.partition("/")[0]
+    return [of] if of in REVISIONS or RULES[rule].kind == "view" else REVISIONS
+
+
+THERE = {
+    (row["rule"], revision)
+    for row in rows()
+    if "rule" in row
+    for each in row["ids"]
+    for revision in holds_in(row["rule"], each)
+}
 
 
 def cases() -> Iterator[tuple[Seed, str]]:
-    for seed in (*seeds(), *http_seeds(), *task_seeds(), *skill_seeds(), *authorization_seeds(), *hint_seeds()):
+    others = (*task_seeds(), *skill_seeds(), *app_seeds(), *view_seeds(), *authorization_seeds(), *hint_seeds())
+    for seed in (*seeds(), *http_seeds(), *others):
         yield from ((seed, revision) for revision in seed.only if (seed.rule, revision) in THERE)
 
 
@@ -123,7 +138,7 @@ def test_finds_a_violation_and_says_nothing_else(seed: Seed, revision: str) -> N
         for row in rows()
         if row.get("rule") == seed.rule
         for each in row["ids"]
-        if each.startswith(revision) or seed.rule == "initialize_names_the_version"
+        if revision in holds_in(seed.rule, each) or seed.rule == "initialize_names_the_version"
         if row.get("over", seed.over[:4]) in seed.over
         if request.get("method", "") in row.get("methods", [request.get("method", "")]) or not request
     }
@@ -296,10 +311,9 @@ def test_every_sentence_that_is_decidable_has_a_rule_or_a_reason() -> None:
 def test_a_finding_of_a_rule_has_sentences_in_every_revision_of_it() -> None:
     for row in rows():
         for each in row["ids"] if "rule" in row else ():
-            revision = each.partition("/")[0]
-            assert revision in REVISIONS
-            method = row.get("methods", [""])[0]
-            assert sentence_of(row["rule"], revision, method, row.get("over") == "http") is not None
+            for revision in holds_in(row["rule"], each):
+                method = row.get("methods", [""])[0]
+                assert sentence_of(row["rule"], revision, method, row.get("over") == "http") is not None
 
 
 # -- bad input ----------------------------------------------------------------------------------------------------

@@ -24,12 +24,15 @@ from mcp_ref.facts import is_stateless
 from mcp_ref.lab.words import CLIENT_CAPABILITIES
 from mcp_ref.recording.record import TraceEvent
 
-Role = Literal["client", "server"]
-OTHER: Final[dict[Role, Role]] = {"client": "server", "server": "client"}
+Role = Literal["client", "server", "view", "host"]
+OTHER: Final[dict[Role, Role]] = {"client": "server", "server": "client", "view": "host", "host": "view"}
+POST_MESSAGE: Final = "postMessage"
+"""The transport between a host, which records it, and an app that it shows, its view."""
 
 Kind = Literal[
     "text", "raw", "batch", "frame", "meta", "request", "retry", "notification", "result", "asking", "error",
-    "rejection", "head", "reply", "rebuff", "event", "closed", "challenge", "metadata", "exit", "end",
+    "rejection", "head", "reply", "rebuff", "event", "closed", "challenge", "metadata", "exit", "end", "app",
+    "view",
 ]  # fmt: skip
 """When a rule is asked.
 
@@ -40,7 +43,8 @@ a result or an error.
 
 Over HTTP: head: a request. reply: its status and headers. rebuff: those of the reply to one in which something was
 found. event, closed: of an event stream. challenge: a reply that asks for authorization. metadata: the document that
-says where that is to be had. exit: a signal to a process. end: of a connection.
+says where that is to be had. exit: a signal to a process. end: of a connection. app: any message of, or for, a client
+that shows apps. view: any between a host and an app that it shows.
 """
 
 
