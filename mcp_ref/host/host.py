@@ -91,6 +91,7 @@ class Host:
         browse: `browse(url)` opens a page that the user agreed to; None: `webbrowser.open`.
         trace: `trace(name)` gives the trace of each client, such as a path.
         skills: whether skills are taken from servers; without it nothing of them is declared, or loaded.
+        tasks: whether calls may become tasks, which are followed to their end.
         extensions: declared to every server; with `APPS` (pages/extensions/apps) `open_app` shows documents of theirs.
 
     What a call raises: what the same call of a `Client` does; LocalProtocolError: no such server, or tool;
@@ -114,6 +115,7 @@ class Host:
         browse: Callable[[str], object] | None = None,
         trace: Callable[[str], Any] | None = None,
         skills: bool = False,
+        tasks: bool = False,
         extensions: Sequence[Extension] = (),
     ) -> None:
         self.consent = consent or Consent(keep=False)
@@ -122,7 +124,7 @@ class Host:
         self.roots = [] if roots is None else [os.fspath(each) for each in roots]
         self._has_roots = roots is not None
         self._on_event, self._events = on_event, CallbackThread("mcp-host-events")
-        self._trace = trace
+        self._trace, self._tasks = trace, tasks
         given = config if isinstance(config, str | os.PathLike | Mapping) else None
         entries = cast("Iterable[Entry]", config) if given is None else read_entries(given).values()
         self.servers: dict[str, Hosted] = {}
@@ -507,6 +509,7 @@ class Host:
             on_log=partial(self.hear, hosted, "log"),
             on_close=lambda reason: hosted.lost(client, str(reason)),
             extensions=self.extensions,
+            tasks=self._tasks,
             trace=self._trace and self._trace(name),
         )
         return client

@@ -55,9 +55,14 @@ from mcp_ref import (
     McpError,
     Question,
     Rule,
+    find_revision,
+    prompt_ref,
+    resource_ref,
+    text,
 )
 from mcp_ref.facts import HttpReply, HttpServer, content_problem
 from mcp_ref.lab.judge.check import Checker
+from mcp_ref.lab.judge.compare import compare, explained
 from mcp_ref.lab.judge.narrate import Narrator
 from mcp_ref.lab.judge.rules.seen import POST_MESSAGE, as_object
 from mcp_ref.recording.record import TraceEvent, as_text
@@ -74,6 +79,9 @@ MAX_SHOWN: Final = 200_000
 """Characters of a message, or of a result, that the page gets."""
 MAX_CALLS: Final = 32
 """Calls at once."""
+MAX_REPLIES: Final = 32
+"""Replies that were typed for a model and wait to be given; then the oldest goes."""
+_COMPLETE: Final = 5.0  # seconds for the values that an argument could have
 _ALIVE: Final = 10.0  # seconds without an event after which a stream says that it is there
 _LISTS: Final = ("tools", "prompts", "resources", "resource_templates")
 _PLAIN: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
@@ -150,8 +158,14 @@ class Window:
             "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
         )
         self.address = f"{self._origin}/#{self._token}"
-        self.consent = Consent([Rule("allow", "start", name) for name in allowed], ask=self._ask, keep=False)
-        self.host = Host(entries, consent=self.consent, extensions=[APPS], on_event=self._heard, trace=self._trace)
+        # The user is the model, so what they have typed needs no question of its own.
+        rules = [Rule("allow", "model"), Rule("allow", "answer"), *(Rule("allow", "start", name) for name in allowed)]
+        self._replies: dict[str, str] = {}  # by the name of the model that gives it
+        self.consent = Consent(rules, ask=self._ask, keep=False)
+        self.host = Host(
+            entries, consent=self.consent, model=self, extensions=[APPS], tasks=True, on_event=self._heard,
+            trace=self._trace,
+        )  # fmt: skip
 
     def start(self) -> None:
         """Serve the page, and start the servers beside that."""
@@ -205,7 +219,7 @@ class Window:
                 "lane": lane, "seq": event.seq, "at": event.time - self._began, "who": who, "head": told.head[:300],
                 "lines": [line[:1_000] for line in told.lines[:40]], "page": told.page, "failed": told.failed,
                 "method": str(message.get("method", "")), "message": shown(event.message),
-                "partner": told.request.event.seq if told.request else None,
+                "partner": told.request.event.seq if told.request else None, "code": code_of(told.page),
             })  # fmt: skip
             for finding in checker.feed(event):
                 self.tell("finding", {
@@ -265,7 +279,27 @@ class Window:
         self.tell("answered", {"question": number}, keep=False)
         if given is None or given.get("allow") is not True:
             return False
+        if question.kind == "sampling":
+            with self._lock:
+                self._replies[name := f"reply {number}"] = str(given["value"])
+                if len(self._replies) > MAX_REPLIES:
+                    del self._replies[next(iter(self._replies))]
+            return Answer(True, "once", {"model": name})
         return Answer(True, "run" if given.get("remember") == "run" else "once", given.get("value"))
+
+    # -- the model is the user: `Host(model=)` is this window
+
+    url = "you, in this window"
+
+    def choose(self, preferences: object) -> str:
+        """Return the name of the model; see `Model`."""
+        return "you"
+
+    def complete(self, request: JsonObject, name: str, cancelled: Callable[[], bool]) -> Any:
+        """Return the reply that the user has typed; see `Model`."""
+        with self._lock:
+            reply = self._replies.pop(name)
+        return {"role": "assistant", "content": text(reply), "model": "you", "stopReason": "endTurn"}
 
     # -- what the user does
 
@@ -292,7 +326,16 @@ class Window:
                     problem = content_problem(question.shown["form"], asked["value"])
                     if problem is not None:
                         return {"problem": problem}
+                if asked["allow"] is True and question.kind == "sampling" and not isinstance(asked["value"], str):
+                    return {"problem": "A reply is a text."}
                 answer.put(asked)
+            case "complete":
+                return self._complete(asked)
+            case "revision":
+                self._speak(self.host.servers[asked["server"]], asked["revision"])
+            case "compare":
+                changes = map(explained, compare(asked["was"], asked["now"]))
+                return {"changes": [{"part": each.part, "says": str(each)} for each in changes]}
             case "start" | "stop" as what:
                 name = self.host.servers[asked["server"]].name
                 self._begin(lambda: getattr(self.host, what)(name))
@@ -305,6 +348,31 @@ class Window:
             case _:
                 raise ValueError
         return {}
+
+    def _speak(self, hosted: Any, revision: str | None) -> None:
+        """Speak to a server in another revision from now on; None: in the newest that it knows."""
+        wanted = None if revision is None else find_revision(revision).name
+
+        def again() -> None:
+            self.host.stop(hosted.name)
+            hosted.entry = hosted.entry._replace(revision=wanted)
+            self.host.start(hosted.name)
+
+        self._begin(again)
+
+    def _complete(self, asked: JsonObject) -> JsonObject:
+        """Return the values that an argument could have; none if the server does not say."""
+        client = self.host.servers[asked["server"]].client
+        if client is None or "completions" not in (client.server_capabilities or {}):
+            return {"values": []}
+        ref = prompt_ref(asked["prompt"]) if "prompt" in asked else resource_ref(asked["template"])
+        try:
+            found = client.complete(
+                ref, asked["name"], asked["value"], arguments=asked["arguments"], timeout=_COMPLETE
+            )  # fmt: skip
+        except McpError as problem:
+            return {"values": [], "problem": str(problem)}
+        return {"values": found["completion"]["values"]}
 
     def _begin_call(self, asked: JsonObject) -> JsonObject:
         key, name, cancel = str(asked["call"]), str(asked["name"]), Cancel()
@@ -474,6 +542,23 @@ def shown(value: Any) -> Any:
     """Return a value as the page gets it: one that is too long as the beginning of its text."""
     text = as_text(value)
     return value if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} ... ({len(text)} characters)"
+
+
+_CODE: Final = {
+    "basic/index": "wire/messages", "server/discover": "pages/basic/versioning",
+    "basic/transports": "pages/basic/transports/streamable_http/server", "extensions/apps": "host/apps",
+    "basic/transports/streamable-http": "pages/basic/transports/streamable_http/server",
+    "basic/utilities/tasks": "pages/basic/tasks", "basic/authorization": "pages/basic/authorization/client",
+    "basic/patterns/mrtr": "pages/basic/mrtr", "basic/patterns/subscriptions": "pages/basic/subscriptions",
+    **{f"basic/{where}/{name}": "pages/basic/utilities" for where in ("utilities", "patterns")
+       for name in ("ping", "cancellation", "progress")},
+}  # fmt: skip
+
+
+def code_of(page: str | None) -> str | None:
+    """Return the module that is a page, such as `mcp_ref/pages/server/tools.py` of `2026-07-28/server/tools`."""
+    name = re.sub(r"^\d{4}-\d\d-\d\d/", "", page or "")
+    return f"mcp_ref/{_CODE.get(name, f'pages/{name}')}.py" if name else None
 
 
 def _hash(text: str) -> str:

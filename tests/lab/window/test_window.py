@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 import requests
 
+import mcp_ref
 from mcp_ref import Context, Entry, Server
+from mcp_ref.lab.judge.narrate import METHODS, page_in
 from mcp_ref.lab.window import window as page
 from mcp_ref.lab.window.window import SANDBOX, Window
 from tests.host.common import PATIENCE
@@ -39,7 +41,19 @@ def talkative(held: Held | None = None) -> Server:
             ctx.progress(number + 1, 3, f"step {number + 1}")
         return "done"
 
+    @server.tool()
+    def poem(ctx: Context) -> str:
+        said: Any = ctx.sample("Write a line.", max_tokens=30)
+        return str(said["content"]["text"])
+
+    @server.tool(task="optional")
+    def slowly(ctx: Context) -> str:
+        return "done at last"
+
     server.prompt("greet")(lambda name: f"Hello {name}")
+    server.completion(prompt="greet", argument="name")(
+        lambda value: [name for name in ("Ada", "Alan", "Grace") if name.startswith(value)]
+    )
     return server
 
 
@@ -104,8 +118,10 @@ class Page:
 
 
 @contextmanager
-def shown(server: Server | None = None, allowed: bool = True) -> Iterator[tuple[Window, Page]]:
-    window = Window([Entry("weather", server or talkative())], ["weather"] if allowed else [])
+def shown(
+    server: Server | None = None, allowed: bool = True, revision: str | None = None
+) -> Iterator[tuple[Window, Page]]:
+    window = Window([Entry("weather", server or talkative(), revision=revision)], ["weather"] if allowed else [])
     try:
         window.start()
         opened = Page(window)
@@ -161,7 +177,25 @@ def test_the_page_has_a_policy_and_neither_the_token_nor_a_name_of_another() -> 
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"[]", b"1", b"{}", b'{"do": "x"}', b'{"do": "call"}', b'{"do": "view", "view": "x"}', b"[" * 9999],
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"1",
+        b"{}",
+        b'{"do": "x"}',
+        b'{"do": "call"}',
+        b'{"do": "view", "view": "x"}',
+        b"[" * 9999,
+        b'{"do": "revision", "server": "weather", "revision": "x"}',
+        b'{"do": "revision", "server": "x", "revision": null}',
+        b'{"do": "revision", "server": "weather", "revision": 5}',
+        b'{"do": "compare", "was": "x", "now": "2025-11-25"}',
+        b'{"do": "compare", "was": [], "now": 5}',
+        b'{"do": "complete", "server": "weather"}',
+        b'{"do": "complete", "server": "weather", "prompt": "greet", "name": "name", "value": 5, "arguments": {}}',
+        b'{"do": "complete", "server": "weather", "prompt": 5, "name": "name", "value": "A", "arguments": {}}',
+    ],
 )
 def test_what_no_page_says_is_not_understood(body: bytes) -> None:
     with shown() as (_, opened):
@@ -260,6 +294,85 @@ def test_a_form_is_answered_and_a_wrong_value_is_told() -> None:
         question = opened.wait("question", kind="form")
         opened.act(do="answer", question=question["question"], allow=False)
         assert "decline" in str(opened.wait("result", call=key)["result"])
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_the_user_answers_a_prompt_as_the_model(revision: str) -> None:
+    with shown(revision=revision) as (window, opened):
+        key = opened.call("weather/poem")
+        question = opened.wait("question", kind="sampling")
+        assert "Write a line." in str(question["shown"]["request"])
+        answer = {"do": "answer", "question": question["question"]}
+        assert opened.act(**answer, allow=True, value={"reply": 5}) == {"problem": "A reply is a text."}
+        opened.act(**answer, allow=True, value="Rain on the river.")
+        assert "Rain on the river." in str(opened.wait("result", call=key)["result"])
+        key = opened.call("weather/poem")
+        opened.act(do="answer", question=opened.wait("question", kind="sampling")["question"], allow=False)
+        told = opened.wait("result", call=key)
+        assert "Rain" not in str(told) and ("reject" in str(told) or told["result"]["isError"])
+        assert window._replies == {}
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_call_that_becomes_a_task_is_followed(revision: str) -> None:
+    with shown(revision=revision) as (_, opened):
+        key = opened.call("weather/slowly")
+        assert "done at last" in str(opened.wait("result", call=key)["result"])
+
+
+def test_a_server_is_spoken_to_in_another_revision() -> None:
+    with shown() as (window, opened):
+        for revision in ("2024-11-05", "2025-06-18", "2026-07-28"):
+            opened.act(do="revision", server="weather", revision=revision)
+
+            def speaks(revision: str = revision) -> bool:
+                return opened.act(do="state")["servers"][0].get("revision") == revision
+
+            assert until(speaks)
+            key = opened.call("weather/now", arguments={"city": "Porto"})
+            assert "rain in Porto" in str(opened.wait("result", call=key)["result"])
+    old = Server("old", revisions=["2025-11-25"])
+    old.prompt("greet")(lambda name: f"Hello {name}")
+    with shown(old) as (window, opened):
+        opened.act(do="revision", server="weather", revision="2024-11-05")
+        assert until(lambda: window.host.servers["weather"].state == "failed")
+        assert "2024-11-05" in opened.act(do="state")["servers"][0]["problem"]
+        opened.act(do="revision", server="weather", revision=None)
+        assert until(lambda: window.host.servers["weather"].state == "ready")
+
+
+def test_what_two_revisions_say_otherwise_is_told_in_parts() -> None:
+    with shown() as (_, opened):
+        changes = opened.act(do="compare", was="2025-11-25", now="2026-07-28")["changes"]
+        assert {
+            "part": "methods",
+            "says": next(each["says"] for each in changes if "initialize" in each["says"]),
+        } in changes
+        assert opened.act(do="compare", was="2025-11-25", now="2025-11-25") == {"changes": []}
+
+
+def test_an_argument_is_completed_while_it_is_typed() -> None:
+    asked = {"do": "complete", "server": "weather", "prompt": "greet", "name": "name", "arguments": {}}
+    with shown() as (_, opened):
+        assert opened.act(**asked, value="A") == {"values": ["Ada", "Alan"]}
+        assert opened.act(**asked, value="x") == {"values": []}
+        told = opened.act(**{**asked, "prompt": "no such"}, value="A")
+        assert told["values"] == [] and "no such" in told.get("problem", "no such")
+        opened.act(do="stop", server="weather")
+        assert opened.act(**asked, value="A") == {"values": []}
+    bare = Server("bare")
+    bare.prompt("greet")(lambda name: f"Hello {name}")
+    with shown(bare) as (_, opened):
+        assert opened.act(**asked, value="A") == {"values": []}
+
+
+def test_each_page_of_a_method_has_its_module() -> None:
+    pages = {page_in(row.page, revision) for row in METHODS.values() for revision in ("2025-11-25", "2026-07-28")}
+    root = Path(mcp_ref.__file__).parent.parent
+    for name in (*pages, "basic/transports", "basic/authorization", "extensions/apps"):
+        code = page.code_of(f"2026-07-28/{name}")
+        assert code is not None and root.joinpath(code).is_file(), (name, code)
+    assert page.code_of(None) is None
 
 
 def test_a_server_of_a_file_is_started_by_consent_and_can_be_stopped() -> None:
