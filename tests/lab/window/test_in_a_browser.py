@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import http.server
 import json
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcp_ref import Apps, Entry, Server
+from mcp_ref import Apps, Command, Context, Entry, Server
 from mcp_ref.lab.window.window import Window
 from tests.host.common import PATIENCE
 from tests.lab.judge.test_show import Browser
@@ -51,8 +53,8 @@ document.querySelector("button").onclick = async () => {
 
 
 @contextmanager
-def opened(browser: Browser, server: Server) -> Iterator[Window]:
-    window = Window([Entry("weather", server)], ["weather"])
+def opened(browser: Browser, server: Any, *others: Entry) -> Iterator[Window]:
+    window = Window([Entry("weather", server), *others], ["weather", *(each.name for each in others)])
     try:
         window.start()
         browser._post("/url", {"url": window.address})
@@ -83,6 +85,17 @@ def submit(browser: Browser, **values: str) -> None:
             f"document.getElementById(label.htmlFor).value = {value!r}"
         )
     browser.run("document.querySelector('main form').requestSubmit()")
+
+
+def message(browser: Browser, method: str) -> Any:
+    """Open the first message of a method, and return what it says."""
+    first = (
+        "[...document.querySelectorAll('.message')].find(each => each.querySelector('.what').textContent"
+        f" === {method!r})"
+    )
+    wait(browser, first + " !== undefined")
+    browser.run(f"{first}.querySelector('button').click()")
+    return wait(browser, f"{first}.querySelector('.more').innerText")
 
 
 def in_app(browser: Browser, script: str) -> Any:
@@ -145,8 +158,7 @@ def test_a_form_of_a_server_progress_and_the_traffic(browser: Browser) -> None:
         browser.run("document.querySelector('dialog input').value = '36'")
         browser.run("document.querySelector('dialog form').requestSubmit()")
         assert "36" in wait(browser, "document.querySelector('.result')?.innerText")
-        browser.run("[...document.querySelectorAll('.message button')].at(-1).click()")
-        assert "jsonrpc" in wait(browser, "[...document.querySelectorAll('.more')].at(-1).innerText")
+        assert "jsonrpc" in message(browser, "tools/call")
         choose(browser, "greet")
         submit(browser, name="Ada")
         assert "Hello Ada" in wait(browser, "document.querySelector('.result')?.innerText")
@@ -281,3 +293,217 @@ def test_an_app_reaches_nothing_but_the_host(browser: Browser) -> None:
     found = json.loads(logs[0].partition("ui://weather/now: ")[2].replace("'", '"'))
     assert {name: what for name, what in found.items() if what != "stopped"} in ({}, {"cookie": "none"})
     assert listener.heard == [] and title == "MCP window"
+
+
+# -- apps that do what they should not
+
+
+def misbehaving(browser: Browser, script: str, *others: Entry) -> Any:
+    """Open the page with an app that does this once it has started."""
+    return opened(
+        browser, with_app(APP.replace("function started() {}", f"async function started() {{ {script} }}")), *others
+    )
+
+
+WRONG = {
+    "loops": "for (;;) {}",
+    "floods": "for (let n = 0; n < 20000; n++)"
+              " post({ method: 'notifications/message', params: { level: 'info', data: n } });",
+    "garbage": "for (const each of [null, 5, 'x', [], {}, { jsonrpc: 2 }, { id: {}, method: [] }, new Map()])"
+               " parent.postMessage(each, '*');",
+    "large": "post({ method: 'notifications/message', params: { level: 'info', data: 'x'.repeat(2e7) } });",
+    "nested": "let deep = {}; for (let n = 0; n < 3000; n++) deep = { deep };"
+              " post({ method: 'notifications/message', params: { level: 'info', data: deep } });",
+    "again": "for (let n = 0; n < 50; n++) ask('ui/initialize', about);",
+    "alerts": "alert('x'); confirm('y'); print();",
+    "opens": "for (let n = 0; n < 50; n++) open('https://example.com');",
+    "pictures": "for (let n = 0; n < 200; n++) { const made = document.createElement('iframe');"
+                " made.srcdoc = '<p>x</p>'; document.body.append(made); }",
+    "huge": "post({ method: 'ui/notifications/size-changed', params: { width: 1e9, height: 1e9 } });",
+    "leaves": "location.href = 'https://example.com';",
+    "writes": "document.open(); document.write('<h1>gone</h1>'); document.close();",
+    "asks": "for (let n = 0; n < 300; n++) ask('ui/message', { role: 'user', content: { type: 'text', text: 'x' } });",
+    "steals": "ask('tools/call', { name: 'other/secret', arguments: {} });"
+              " ask('resources/read', { uri: 'file:///etc/passwd' });",
+    "poses": "post({ method: 'ui/notifications/sandbox-proxy-ready' });"
+             " top.postMessage({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'refresh' } }, '*');",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_whatever_an_app_does_the_page_stays_usable(browser: Browser, name: str) -> None:
+    calls: list[str] = []
+    other = Server("other")
+    other.tool(name="secret")(lambda: calls.append("secret") or "secret")
+    with misbehaving(browser, WRONG[name], Entry("other", other)):
+        choose(browser, "now")
+        submit(browser, city="Porto")
+        wait(browser, "document.querySelector('.app iframe')")
+        wait(browser, "document.querySelector('.lane-app')")
+        # Whatever it asked is answered with a no, as the one dialog that is open says; then the user goes on.
+        browser.run("document.querySelector('dialog[open] .other')?.click()")
+        browser.run("[...document.querySelectorAll('.app button')].find(each => each.textContent === 'Close')?.click()")
+        wait(browser, "!document.querySelector('.app')")
+        until = time.monotonic() + PATIENCE
+        while browser.run("const no = document.querySelector('dialog[open] .other'); no?.click(); return !!no"):
+            assert time.monotonic() < until
+        choose(browser, "greet")
+        submit(browser, name="Ada")
+        assert "Hello Ada" in wait(browser, "document.querySelector('.result')?.innerText")
+        assert browser.run("return document.title") == "MCP window" and calls == []
+
+
+# -- servers that do what they should not
+
+
+def test_a_result_of_fifty_megabytes_is_cut_and_the_page_goes_on(browser: Browser) -> None:
+    server = talkative()
+    server.tool(name="large")(lambda: "x" * 50_000_000)
+    with opened(browser, server):
+        choose(browser, "large")
+        submit(browser)
+        assert "characters)" in wait(browser, "document.querySelector('.result')?.innerText")
+        choose(browser, "greet")
+        submit(browser, name="Ada")
+        assert "Hello Ada" in wait(browser, "document.querySelector('.result')?.innerText")
+
+
+def test_two_thousand_tools_are_there_and_can_be_chosen(browser: Browser) -> None:
+    server = talkative()
+    for number in range(2_000):
+        server.tool(name=f"tool{number}")(lambda: "done")
+    with opened(browser, server):
+        wait(browser, "document.querySelectorAll('.item').length > 1900")
+        began = time.monotonic()
+        choose(browser, "tool1500")
+        submit(browser)
+        assert "done" in wait(browser, "document.querySelector('.result')?.innerText")
+        assert time.monotonic() - began < PATIENCE / 2
+
+
+EVIL = "</script><img src=x onerror='document.title=1'>\u202e\u0007<b>bold</b>"
+
+
+def test_texts_of_a_server_are_text_and_hide_nothing(browser: Browser) -> None:
+    server = Server(EVIL, version=EVIL, instructions=EVIL)
+
+    @server.tool(name="evil", title=EVIL, description=EVIL)
+    def evil(ctx: Context, value: str = EVIL) -> str:
+        ctx.log("warning", EVIL)
+        ctx.progress(1, 2, EVIL)
+        return EVIL
+
+    with opened(browser, server):
+        browser.run("document.querySelector('.item').click()")
+        submit(browser)
+        said = wait(browser, "document.querySelector('.result')?.innerText")
+        assert "<b>bold</b>" in said and "\u27e8202E\u27e9" in said and "\u202e" not in said
+        assert browser.run("return document.title") == "MCP window"
+        whole = browser.run("return document.body.innerText")
+        assert "\u202e" not in whole and "\u0007" not in whole
+        assert browser.run("return document.querySelectorAll('img, main b').length") == 0
+
+
+@pytest.mark.parametrize(
+    ("program", "state"),
+    [
+        ("import time; time.sleep(3600)", "failed"), ("raise SystemExit(3)", "failed"),
+        ("while True: print('x' * 1000)", "failed"), ("print('{}'); import time; time.sleep(3600)", "failed"),
+    ],
+)  # fmt: skip
+def test_a_server_that_hangs_dies_or_floods_is_a_state_beside_the_others(
+    browser: Browser, program: str, state: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.py"
+    path.write_text(program, "utf-8")
+    with opened(browser, talkative(), Entry("bad", Command([sys.executable, str(path)]), start_timeout=3)):
+        wait(browser, f"[...document.querySelectorAll('.server')].some(each => each.innerText.includes('{state}'))")
+        choose(browser, "greet")
+        submit(browser, name="Ada")
+        assert "Hello Ada" in wait(browser, "document.querySelector('.result')?.innerText")
+
+
+# -- what else there is
+
+
+def test_an_argument_is_completed_another_revision_spoken_and_a_prompt_answered(browser: Browser) -> None:
+    with opened(browser, talkative()):
+        choose(browser, "greet")
+        browser.run("const input = document.querySelector('main input'); input.value = 'A';"
+                    "input.dispatchEvent(new Event('input'))")  # fmt: skip
+        wait(browser, "document.querySelectorAll('datalist option').length === 2")
+        browser.run("const select = document.querySelector('.server select'); select.value = '2025-06-18';"
+                    "select.dispatchEvent(new Event('change'))")  # fmt: skip
+        wait(browser, "document.querySelector('h1')?.textContent.includes('says otherwise than')")
+        assert "methods" in browser.run("return document.querySelector('main details').innerText")
+        wait(
+            browser,
+            "document.querySelector('.server select')?.value === '2025-06-18' && document.querySelector('.dot.ready')",
+        )
+        choose(browser, "poem")
+        submit(browser)
+        assert "Write a line." in wait(browser, "document.querySelector('dialog[open]')?.innerText")
+        browser.run("document.querySelector('dialog form').requestSubmit()")
+        assert "must have a value" in wait(browser, "document.querySelector('dialog .error:not(:empty)')?.textContent")
+        browser.run("document.querySelector('dialog textarea').value = 'Rain on the river.'")
+        browser.run("document.querySelector('dialog form').requestSubmit()")
+        assert "Rain on the river." in wait(browser, "document.querySelector('.result')?.innerText")
+        assert "mcp_ref/pages/server/tools.py" in message(browser, "tools/call")
+
+
+AXE = Path(__file__).parent.parent / "judge" / "node" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: bash .ci/peers")
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_axe_finds_nothing_serious(browser: Browser, dark: bool, width: int) -> None:
+    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser._post("/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics})
+    look = (
+        "const done = arguments[arguments.length - 1];"
+        "axe.run(document, { iframes: false }).then(found => done(found.violations"
+        ".filter(each => ['serious', 'critical'].includes(each.impact))"
+        ".map(each => each.id + ': ' + each.nodes[0].html)))"
+    )
+
+    def serious() -> Any:
+        return browser._post("/execute/async", {"script": look, "args": []})
+
+    try:
+        with opened(browser, with_app()):
+            browser.dark(dark)
+            browser._post("/goog/cdp/execute", {"cmd": "Page.setBypassCSP", "params": {"enabled": True}})
+            browser.run(AXE.read_text("utf-8"))
+            choose(browser, "now")
+            assert serious() == []
+            submit(browser, city="Porto")
+            wait(browser, "document.querySelector('.app iframe')")
+            browser.run("document.querySelector('[data-tab=traffic]').click()")
+            assert serious() == []
+            choose(browser, "ask")
+            submit(browser)
+            wait(browser, "document.querySelector('dialog[open]')")
+            assert serious() == []
+    finally:
+        browser._post("/goog/cdp/execute", {"cmd": "Page.setBypassCSP", "params": {"enabled": False}})
+        browser._post("/goog/cdp/execute", {"cmd": "Emulation.clearDeviceMetricsOverride", "params": {}})
+
+
+def test_a_hundred_thousand_messages_take_less_than_two_hundred_megabytes(browser: Browser) -> None:
+    told: dict[str, Any] = {
+        "lane": "x", "at": 0.0, "who": "server", "head": "h", "lines": ["x" * 500], "page": None, "failed": False,
+        "method": "notifications/message", "partner": None, "code": None,
+    }  # fmt: skip
+    with opened(browser, talkative()) as window:
+        for number in range(100_000):
+            window.tell("traffic", {**told, "seq": number, "message": {"n": number, "text": "x" * 500}})
+            if number % 2_000 == 0:
+                shown = "(document.getElementById('count').textContent.match(/[0-9]+/g) || []).map(Number)"
+                wait(browser, f"{shown}.reduce((sum, each) => sum + each, 0) >= {number}")
+        wait(browser, "document.getElementById('count').textContent.startsWith('2000 and ')")
+        browser._post("/goog/cdp/execute", {"cmd": "HeapProfiler.collectGarbage", "params": {}})
+        heap = browser._post("/goog/cdp/execute", {"cmd": "Runtime.getHeapUsage", "params": {}})
+        used = sum(heap[part] for part in ("usedSize", "embedderHeapUsedSize", "backingStorageSize"))
+        print(f"{used / 1e6:.0f} MB")
+        assert used < 200e6

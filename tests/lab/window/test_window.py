@@ -193,8 +193,6 @@ def test_the_page_has_a_policy_and_neither_the_token_nor_a_name_of_another() -> 
         b'{"do": "compare", "was": "x", "now": "2025-11-25"}',
         b'{"do": "compare", "was": [], "now": 5}',
         b'{"do": "complete", "server": "weather"}',
-        b'{"do": "complete", "server": "weather", "prompt": "greet", "name": "name", "value": 5, "arguments": {}}',
-        b'{"do": "complete", "server": "weather", "prompt": 5, "name": "name", "value": "A", "arguments": {}}',
     ],
 )
 def test_what_no_page_says_is_not_understood(body: bytes) -> None:
