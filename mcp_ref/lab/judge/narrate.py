@@ -12,6 +12,7 @@ needs input, which takes several requests, is told as the rounds of one call.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -52,6 +53,15 @@ _MOVED: Final = {
     "basic/transports": "basic/transports/streamable-http",
     "basic/lifecycle": "basic/transports/stdio",  # of it, only how a process ends
 }
+_CODE: Final = {
+    "basic/index": "wire/messages", "server/discover": "pages/basic/versioning",
+    "basic/transports": "pages/basic/transports/streamable_http/server", "extensions/apps": "host/apps",
+    "basic/transports/streamable-http": "pages/basic/transports/streamable_http/server",
+    "basic/utilities/tasks": "pages/basic/tasks", "basic/authorization": "pages/basic/authorization/client",
+    "basic/patterns/mrtr": "pages/basic/mrtr", "basic/patterns/subscriptions": "pages/basic/subscriptions",
+    **{f"basic/{where}/{name}": "pages/basic/utilities" for where in ("utilities", "patterns")
+       for name in ("ping", "cancellation", "progress")},
+}  # fmt: skip
 _ENVELOPE: Final = (
     "_meta: this request is written in revision {version}",
     ("_meta: the client is {client:implementation} and declares {can:declared}", "_meta: it declares {can:declared}"),
@@ -80,6 +90,12 @@ def method_row(name: str, revision: Revision | None) -> Method | None:
 def page_in(page: str, revision: str) -> str:
     """Return the path of a page in a revision: some moved with the stateless era."""
     return _MOVED.get(page, page) if REVISIONS[revision].era == "stateless" else page
+
+
+def code_of(page: str | None) -> str | None:
+    """Return the module that is a page, such as `mcp_ref/pages/server/tools.py` of `2026-07-28/server/tools`."""
+    name = re.sub(r"^\d{4}-\d\d-\d\d/", "", page or "")
+    return f"mcp_ref/{_CODE.get(name, f'pages/{name}')}.py" if name else None
 
 
 @dataclass

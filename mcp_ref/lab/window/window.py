@@ -63,7 +63,7 @@ from mcp_ref import (
 from mcp_ref.facts import HttpReply, HttpServer, content_problem
 from mcp_ref.lab.judge.check import Checker
 from mcp_ref.lab.judge.compare import compare, explained
-from mcp_ref.lab.judge.narrate import Narrator
+from mcp_ref.lab.judge.narrate import Narrator, code_of
 from mcp_ref.lab.judge.rules.seen import POST_MESSAGE, as_object
 from mcp_ref.recording.record import TraceEvent, as_text
 
@@ -79,36 +79,14 @@ MAX_SHOWN: Final = 200_000
 """Characters of a message, or of a result, that the page gets."""
 MAX_CALLS: Final = 32
 """Calls at once."""
-MAX_REPLIES: Final = 32
-"""Replies that were typed for a model and wait to be given; then the oldest goes."""
 _COMPLETE: Final = 5.0  # seconds for the values that an argument could have
 _ALIVE: Final = 10.0  # seconds without an event after which a stream says that it is there
 _LISTS: Final = ("tools", "prompts", "resources", "resource_templates")
 _PLAIN: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 _NO_PERMISSIONS: Final = "camera=(), microphone=(), geolocation=(), clipboard-read=(), clipboard-write=()"
 
-SANDBOX: Final = """<!doctype html><meta charset="utf-8"><title>The sandbox of an app</title>
-<style>html, body, iframe { margin: 0; border: 0; width: 100%; height: 100%; display: block; overflow: hidden }</style>
-<script>
-"use strict";
-const page = "{{page}}";
-const own = data => String((data && data.method) || "").startsWith("ui/notifications/sandbox-");
-let frame = null;
-addEventListener("message", event => {
-  const data = event.data;
-  if (event.source === parent && event.origin === page) {
-    if (data.method === "ui/notifications/sandbox-resource-ready" && !frame) {
-      frame = document.createElement("iframe");
-      frame.setAttribute("sandbox", "allow-scripts");
-      frame.srcdoc = data.params.html;
-      document.body.append(frame);
-    } else if (frame && !own(data)) frame.contentWindow.postMessage(data, "*");
-  } else if (frame && event.source === frame.contentWindow && !own(data)) parent.postMessage(data, page);
-});
-addEventListener("load", () => {
-  parent.postMessage({ jsonrpc: "2.0", method: "ui/notifications/sandbox-proxy-ready", params: {} }, page);
-});
-</script><body>"""
+_HERE: Final = resources.files("mcp_ref.lab.window")
+SANDBOX: Final = _HERE.joinpath("sandbox.html").read_text("utf-8")
 """The sandbox proxy: it holds the document in a frame without an origin, and passes messages on in both directions."""
 
 
@@ -138,7 +116,7 @@ class Window:
         self._lists: dict[str, list[JsonObject]] = {name: [] for name in _LISTS}
         self._closed, self._changed = False, threading.Event()
         self._began = time.time()
-        html = resources.files("mcp_ref.lab.window").joinpath("page.html").read_text("utf-8")
+        html = _HERE.joinpath("page.html").read_text("utf-8")
         style, script = (re.findall(rf"<{tag}>(.*?)</{tag}>", html, re.DOTALL)[0] for tag in ("style", "script"))
         limits = HttpLimits(connections=200, connections_per_client=200, read=3_600)
         self._sandboxes = HttpServer({"*": self._sandbox}, limits=limits)
@@ -160,7 +138,6 @@ class Window:
         self.address = f"{self._origin}/#{self._token}"
         # The user is the model, so what they have typed needs no question of its own.
         rules = [Rule("allow", "model"), Rule("allow", "answer"), *(Rule("allow", "start", name) for name in allowed)]
-        self._replies: dict[str, str] = {}  # by the name of the model that gives it
         self.consent = Consent(rules, ask=self._ask, keep=False)
         self.host = Host(
             entries, consent=self.consent, model=self, extensions=[APPS], tasks=True, on_event=self._heard,
@@ -280,11 +257,8 @@ class Window:
         if given is None or given.get("allow") is not True:
             return False
         if question.kind == "sampling":
-            with self._lock:
-                self._replies[name := f"reply {number}"] = str(given["value"])
-                if len(self._replies) > MAX_REPLIES:
-                    del self._replies[next(iter(self._replies))]
-            return Answer(True, "once", {"model": name})
+            # The user who answers as the model gives their reply in the place of a model's name.
+            return Answer(True, "once", {"model": given["value"]})
         return Answer(True, "run" if given.get("remember") == "run" else "once", given.get("value"))
 
     # -- the model is the user: `Host(model=)` is this window
@@ -297,9 +271,7 @@ class Window:
 
     def complete(self, request: JsonObject, name: str, cancelled: Callable[[], bool]) -> Any:
         """Return the reply that the user has typed; see `Model`."""
-        with self._lock:
-            reply = self._replies.pop(name)
-        return {"role": "assistant", "content": text(reply), "model": "you", "stopReason": "endTurn"}
+        return {"role": "assistant", "content": text(name), "model": "you", "stopReason": "endTurn"}
 
     # -- what the user does
 
@@ -542,23 +514,6 @@ def shown(value: Any) -> Any:
     """Return a value as the page gets it: one that is too long as the beginning of its text."""
     text = as_text(value)
     return value if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} ... ({len(text)} characters)"
-
-
-_CODE: Final = {
-    "basic/index": "wire/messages", "server/discover": "pages/basic/versioning",
-    "basic/transports": "pages/basic/transports/streamable_http/server", "extensions/apps": "host/apps",
-    "basic/transports/streamable-http": "pages/basic/transports/streamable_http/server",
-    "basic/utilities/tasks": "pages/basic/tasks", "basic/authorization": "pages/basic/authorization/client",
-    "basic/patterns/mrtr": "pages/basic/mrtr", "basic/patterns/subscriptions": "pages/basic/subscriptions",
-    **{f"basic/{where}/{name}": "pages/basic/utilities" for where in ("utilities", "patterns")
-       for name in ("ping", "cancellation", "progress")},
-}  # fmt: skip
-
-
-def code_of(page: str | None) -> str | None:
-    """Return the module that is a page, such as `mcp_ref/pages/server/tools.py` of `2026-07-28/server/tools`."""
-    name = re.sub(r"^\d{4}-\d\d-\d\d/", "", page or "")
-    return f"mcp_ref/{_CODE.get(name, f'pages/{name}')}.py" if name else None
 
 
 def _hash(text: str) -> str:

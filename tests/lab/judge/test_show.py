@@ -10,7 +10,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -126,10 +126,10 @@ class Browser:
         self._http.close()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if DRIVER is None or BROWSER is None:
-        pytest.skip("chromium and chromium-driver are not installed")
+@contextmanager
+def driven() -> Iterator[Browser]:
+    """A browser, and its driver; only where both are installed."""
+    assert DRIVER is not None
     port = free_port()
     with subprocess.Popen([DRIVER, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
         until = time.monotonic() + 30
@@ -143,6 +143,14 @@ def browser() -> Iterator[Browser]:
         with closing(Browser(port)) as found:
             yield found
         driver.terminate()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if DRIVER is None or BROWSER is None:
+        pytest.skip("chromium and chromium-driver are not installed")
+    with driven() as found:
+        yield found
 
 
 def many(count: int) -> list[TraceEvent]:

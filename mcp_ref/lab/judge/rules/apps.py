@@ -94,22 +94,27 @@ class View(Requests):
         """Note what a message says, once it was judged."""
         if said.method and said.id is not None:
             self.note_request(said)
-        elif said.method == "ui/notifications/initialized" and said.sender == "view":
-            self.ready = True
-        elif said.method == _INPUT and said.sender == "host":
-            self.input = True
-        elif not said.method and said.sender == "host" and said.about == "ui/initialize":
-            context = as_object(said.result.get("hostContext"))
-            offered = context.get("availableDisplayModes")
-            self.offered, self.mode = offered if isinstance(offered, list) else None, context.get("displayMode")
-            declared = as_object(said.asked.params.get("appCapabilities")).get("availableDisplayModes")
-            self.declared = declared if isinstance(declared, list) else None
-        elif not said.method and said.sender == "host" and said.about == _MODE:
-            self.mode = said.result.get("mode", self.mode)
-        elif said.method == "ui/notifications/host-context-changed" and said.sender == "host":
-            self.mode = said.params.get("displayMode", self.mode)
-            changed = said.params.get("availableDisplayModes", self.offered)
-            self.offered = changed if isinstance(changed, list) else None
+            return
+        match said.sender, said.about:
+            case "view", "ui/notifications/initialized":
+                self.ready = True
+            case "host", "ui/notifications/tool-input":
+                self.input = True
+            case "host", "ui/initialize":
+                self._offer(as_object(said.result.get("hostContext")))
+                self.declared = _modes(as_object(said.asked.params.get("appCapabilities")))
+            case "host", "ui/request-display-mode":
+                self.mode = said.result.get("mode", self.mode)
+            case "host", "ui/notifications/host-context-changed":
+                self._offer({"displayMode": self.mode, "availableDisplayModes": self.offered, **said.params})
+
+    def _offer(self, context: JsonObject) -> None:
+        self.offered, self.mode = _modes(context), context.get("displayMode")
+
+
+def _modes(able: JsonObject) -> list[Any] | None:
+    modes = able.get("availableDisplayModes")
+    return modes if isinstance(modes, list) else None
 
 
 # -- what a host and an app say -----------------------------------------------------------------------------------
