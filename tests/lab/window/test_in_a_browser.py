@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import re
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ import pytest
 from mcp_ref import Apps, Command, Context, Entry, Server
 from mcp_ref.lab.window.window import Window
 from tests.host.common import PATIENCE
+from tests.interop.test_apps import CLOCK
 from tests.lab.judge.test_show import Browser
 from tests.lab.judge.test_show import browser as browser
 from tests.lab.window.test_window import talkative
@@ -451,7 +453,8 @@ def test_an_argument_is_completed_another_revision_spoken_and_a_prompt_answered(
         assert "mcp_ref/pages/server/tools.py" in message(browser, "tools/call")
 
 
-AXE = Path(__file__).parent.parent / "judge" / "node" / "node_modules" / "axe-core" / "axe.min.js"
+ROOT = Path(__file__).parent.parent.parent.parent
+AXE = ROOT / "tests/lab/judge/node/node_modules/axe-core/axe.min.js"
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: bash .ci/peers")
@@ -507,3 +510,60 @@ def test_a_hundred_thousand_messages_take_less_than_two_hundred_megabytes(browse
         used = sum(heap[part] for part in ("usedSize", "embedderHeapUsedSize", "backingStorageSize"))
         print(f"{used / 1e6:.0f} MB")
         assert used < 200e6
+
+
+# -- what others have written
+
+OFFICIAL = ROOT / "tests/interop/node/node_modules/@modelcontextprotocol/ext-apps/dist/src/app-with-deps.js"
+BY_THE_LIBRARY = """
+const app = new App({ name: "official", version: "1" }, {});
+const said = text => { document.getElementById("said").textContent = text; };
+app.ontoolresult = params => said(params.content[0].text);
+app.onteardown = async () => ({});
+await app.connect();
+document.querySelector("button").onclick = async () => {
+  try { said((await app.callServerTool({ name: "refresh", arguments: {} })).content[0].text); }
+  catch (problem) { said(String(problem)); }
+};
+"""
+
+
+@pytest.mark.skipif(not OFFICIAL.exists(), reason="the official library for apps is not installed: bash .ci/peers")
+def test_an_app_by_the_official_library_is_shown_and_calls_by_consent(browser: Browser) -> None:
+    library = OFFICIAL.read_text("utf-8")
+    exported = re.findall(r"([\w$]+) as App[,}]", library)
+    script = f"{library}\nconst App = {exported[0]};\n{BY_THE_LIBRARY}" if exported else library + BY_THE_LIBRARY
+    html = (
+        f'<!doctype html><title>x</title><p id="said">waiting</p><button>again</button><script type="module">{script}'
+    )
+    with opened(browser, with_app(html + "</script>")):
+        choose(browser, "now")
+        submit(browser, city="Porto")
+        wait(browser, "document.querySelector('.app iframe')")
+        wait_in_app(browser, "rain in Porto")
+        in_app(browser, "document.querySelector('button').click()")
+        wait(browser, "document.querySelector('dialog[open]')")
+        browser.run("document.querySelector('dialog form').requestSubmit()")
+        wait_in_app(browser, "sun")
+        # It says how large it is, and the frame is as large.
+        assert browser.run("return document.querySelector('.app iframe').style.height") != "120px"
+        assert browser.run("return document.querySelectorAll('.lane-app.wrong').length") == 0
+
+
+def wait_in_app(browser: Browser, said: str) -> None:
+    until = time.monotonic() + PATIENCE
+    while (found := in_app(browser, "return document.getElementById('said')?.textContent")) != said:
+        assert time.monotonic() < until, found
+        time.sleep(0.05)
+
+
+def test_the_app_of_a_server_by_the_sdk_is_shown(browser: Browser, tmp_path: Path) -> None:
+    program = tmp_path / "clock.py"
+    program.write_text(CLOCK, "utf-8")
+    with opened(browser, Command([sys.executable, str(program)], inherit=True)):
+        choose(browser, "now")
+        submit(browser)
+        assert "noon, True" in wait(browser, "document.querySelector('.result')?.innerText")
+        assert "ui://clock/app.html" in wait(browser, "document.querySelector('.app')?.innerText")
+        browser.run("[...document.querySelectorAll('.app button')].find(each => each.textContent === 'Policy').click()")
+        assert "connect-src https://a.example" in wait(browser, "document.querySelector('.app pre')?.innerText")
