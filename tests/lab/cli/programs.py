@@ -57,6 +57,25 @@ while data := client.recv(65536):
     for line in lines:
 """
 _SAYS: Final = "says any words again as they came"
+_BOTH: Final = "answers a request that says both"
+_NO_VERSION: Final = "refuses a request that does not say its version"
+_NO_ABLE: Final = "refuses a request that does not say what its client can do"
+_NEEDS: Final = "basic/index#_meta.8"
+_OTHERS: Final = "refuses another version, and names those that it knows"
+_VERSION: Final = "basic/versioning#protocol-version-negotiation.1"
+_OTHER_VERSION: Final = "refuses another version in the header"
+_LACKS: Final = "refuses a request without a header that is due"
+_ALIKE: Final = "refuses a name that only looks alike"
+_HEADERS: Final = "basic/transports/streamable-http#server-validation"
+_ACKNOWLEDGES: Final = "acknowledges a subscription first, under its name"
+_TELLS: Final = "tells a change under the name of the subscription"
+_NOBODY: Final = "tells nobody who has not asked"
+_EVERYBODY: Final = "tells everybody who has asked, and nobody after the end"
+_TAG: Final = "basic/index#_meta.16"
+_UNASKED: Final = "basic/patterns/subscriptions#opening-a-stream.1"
+_STALE: Final = "asks again for a list that is stale at once"
+_FRESH: Final = "keeps a list that is fresh, and calls what stands in it"
+_TTL: Final = "server/utilities/caching#time-to-live-ttl-field"
 
 
 def _sealed(seal: str, unseal: str) -> tuple[tuple[str, str], ...]:
@@ -586,4 +605,106 @@ PROGRAMS: Final = [
     _wrong(
         20, _SAYS, "", ("json.loads(line)", r'json.loads(line.decode().replace("\u2028", " ").replace("\x85", " "))')
     ),
+    _right(21, ("if NEEDED - ", "if not NEEDED.issubset("), (".keys():", ".keys()):")),
+    _right(21, ('message.get("params", {}).get("_meta", {}).keys()', 'set(message["params"]["_meta"])')),
+    _right(21, ("if NEEDED - ", "if not all(key in "), (".keys():", " for key in NEEDED):")),
+    _right(21, ("Invalid params: _meta must", "Invalid params: the _meta must")),
+    _wrong(21, _NO_VERSION, _NEEDS, ("-32602", "-32600")),
+    _wrong(21, _NO_VERSION, _NEEDS, ("if NEEDED - ", "if NEEDED.isdisjoint("), (".keys():", ".keys()):")),
+    _wrong(21, _NO_VERSION, _NEEDS, ('"io.modelcontextprotocol/protocolVersion", ', "")),
+    _wrong(21, _NO_ABLE, _NEEDS, (', "io.modelcontextprotocol/clientCapabilities"', "")),
+    _wrong(21, _NO_VERSION, _NEEDS, ("if NEEDED - ", 'if message["method"] != "tools/call" and NEEDED - ')),
+    _wrong(
+        21,
+        _NO_VERSION,
+        _NEEDS,
+        (
+            "def answer(message):\n",
+            'SAID = set()\n\n\ndef answer(message):\n    SAID.update(message["params"]["_meta"])\n',
+        ),
+        ('message.get("params", {}).get("_meta", {}).keys()', "SAID"),
+    ),
+    _wrong(21, _BOTH, "", ("if NEEDED - ", 'if {*NEEDED, "io.modelcontextprotocol/logLevel"} - ')),
+    _wrong(
+        21,
+        _NO_VERSION,
+        "",
+        ('return {"error": {"code": -32602', 'raise SystemExit\n        return {"error": {"code": -32602'),
+    ),
+    _right(22, ("version not in SUPPORTED", "not version in SUPPORTED")),
+    _right(22, ("version not in SUPPORTED", 'version != "2026-07-28"')),
+    _right(22, ('"Unsupported protocol version"', '"This is another version"')),
+    _right(22, ('"supported": SUPPORTED, "requested": version', '"requested": version, "supported": SUPPORTED')),
+    _wrong(22, _OTHERS, _VERSION, ("-32022", "-32602")),
+    _wrong(22, _OTHERS, _VERSION, (', "data": data', "")),
+    _wrong(22, _OTHERS, _VERSION, ('"supported": SUPPORTED', '"supportedVersions": SUPPORTED')),
+    _wrong(22, _OTHERS, _VERSION, ('"supported": SUPPORTED', '"supported": SUPPORTED[0]')),
+    _wrong(22, _OTHERS, _VERSION, (', "requested": version', "")),
+    _wrong(22, _OTHERS, _VERSION, ('"requested": version', '"requested": SUPPORTED[0]')),
+    _wrong(22, _OTHERS, _VERSION, ("version not in SUPPORTED", "version < SUPPORTED[0]")),
+    _wrong(22, _OTHERS, _VERSION, ("version not in SUPPORTED", "version not in str(SUPPORTED)")),
+    _right(23, ("headers[name] != value", "headers.get(name) != value")),
+    _right(23, ("Header mismatch: ", "The header is another: ")),
+    _right(23, ('"Mcp-Method": message["method"]', '"mcp-method": message["method"]')),
+    _right(
+        23,
+        (
+            "(name for name, value in pairs.items() if headers[name] != value)",
+            "(name for name in pairs if pairs[name] != headers[name])",
+        ),
+    ),
+    _wrong(23, _ALIKE, f"{_HEADERS}.1", (', "Mcp-Name": params["name"]', "")),
+    _wrong(23, _LACKS, f"{_HEADERS}.1", ('"Mcp-Method": message["method"], ', "")),
+    _wrong(
+        23,
+        _OTHER_VERSION,
+        "basic/transports/streamable-http#protocol-version-header.3",
+        ('"MCP-Protocol-Version": params["_meta"][SAYS], ', ""),
+    ),
+    _wrong(23, _LACKS, f"{_HEADERS}.1", ("headers[name] != value", "headers.get(name, value) != value")),
+    _wrong(23, _ALIKE, f"{_HEADERS}.1", ("headers[name] != value", "not (headers[name] or '').startswith(value)")),
+    _wrong(23, _ALIKE, f"{_HEADERS}.1", ("-32020", "-32600")),
+    _wrong(23, _ALIKE, f"{_HEADERS}.1", ("status, outcome = 400,", "status, outcome = 200,")),
+    _right(
+        24,
+        (
+            'honoured = {name: True for name in TELLS if message["params"]["notifications"].get(name)}',
+            'want = message["params"]["notifications"]\n'
+            "        honoured = {name: True for name in TELLS if want.get(name)}",
+        ),
+    ),
+    _right(24, ('if "toolsListChanged" in honoured:', 'if honoured.get("toolsListChanged"):')),
+    _right(24, ("params=tag(request_id)", "params={**tag(request_id)}")),
+    _right(
+        24, ("for request_id, honoured in listeners.items():", "for request_id, honoured in list(listeners.items()):")
+    ),
+    _wrong(24, _ACKNOWLEDGES, _TAG, (', **tag(message["id"])', "")),
+    _wrong(24, _TELLS, _TAG, (", params=tag(request_id)", "")),
+    _wrong(24, _TELLS, _TAG, ("params=tag(request_id)", 'params=tag(message["id"])')),
+    _wrong(24, _NOBODY, _UNASKED, ('if "toolsListChanged" in honoured:', "if True:")),
+    _wrong(
+        24, _EVERYBODY, _UNASKED, ('        listeners.pop(message["params"]["requestId"], None)\n', "        pass\n")
+    ),
+    _wrong(24, _ACKNOWLEDGES, "", ("        honoured = {", "        continue\n        honoured = {")),
+    _wrong(
+        24,
+        _TELLS,
+        "",
+        ('say(method="notifications/tools/list_changed"', 'print(end="") or (lambda **it: None)(method="x"'),
+    ),
+    _right(25, ("time.monotonic() >= kept[1]", "kept[1] <= time.monotonic()")),
+    _right(25, ('max(result.get("ttlMs", 0), 0) / 1000', 'max(result.get("ttlMs") or 0, 0) * 0.001')),
+    _right(25, ("kept = result, time.monotonic() + max(", "kept = result, time.monotonic() + max(0, ")),
+    _right(25, ("kept is None or time", "not kept or time")),
+    _wrong(25, _STALE, f"{_TTL}.2", ("kept is None or time.monotonic() >= kept[1]", "kept is None")),
+    _wrong(25, _FRESH, f"{_TTL}.4", ("kept is None or time.monotonic() >= kept[1]", "True")),
+    _wrong(25, _FRESH, f"{_TTL}.4", ('max(result.get("ttlMs", 0), 0) / 1000', 'max(result.get("ttl", 0), 0) / 1000')),
+    _wrong(
+        25, _STALE, f"{_TTL}.2", ('max(result.get("ttlMs", 0), 0) / 1000', '(result.get("ttlMs", 0) or 60_000) / 1000')
+    ),
+    _wrong(25, _STALE, f"{_TTL}.2", ('result.get("ttlMs", 0)', "60_000")),
+    _wrong(
+        25, _FRESH, f"{_TTL}.4", ('max(result.get("ttlMs", 0), 0) / 1000', '0 * max(result.get("ttlMs", 0), 0) / 1000')
+    ),
+    _wrong(25, _FRESH, "", ("name=names[-1]", "name=names[0]")),
 ]

@@ -61,6 +61,12 @@ UNSOLVED: dict[int, Reason] = {
          "basic/transports/streamable-http#client-behavior.3"),
     19: ("refuses a state that was changed, or made up", "basic/patterns/mrtr#server-requirements-basic-workflow.8"),
     20: ("says any words again as they came", ""),
+    21: ("refuses a request that does not say its version", "basic/index#_meta.8"),
+    22: ("refuses another version, and names those that it knows",
+         "basic/versioning#protocol-version-negotiation.1"),
+    23: ("refuses a name that only looks alike", "basic/transports/streamable-http#server-validation.1"),
+    24: ("acknowledges a subscription first, under its name", "basic/index#_meta.16"),
+    25: ("asks again for a list that is stale at once", "server/utilities/caching#time-to-live-ttl-field.2"),
 }  # fmt: skip
 """Why an exercise fails as it is handed out."""
 
@@ -77,6 +83,9 @@ BY_HEART = {
     15: "answers GET with 405, or with an event stream",
     17: "opens a session, and names it with each request",
     19: "books with the state that it gave out",
+    21: "answers a request that says both",
+    23: "lets in whose headers say what the body says",
+    25: "keeps a list that is fresh, and calls what stands in it",
 }
 """The goal that a program misses which says again what our solution has said; otherwise that of `UNSOLVED`."""
 
