@@ -17,6 +17,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,23 +73,28 @@ class Exercise:
 def run(args: argparse.Namespace) -> Exit:
     """List the exercises, or do what is asked with one."""
     numbers = sorted(int(path.name[:2]) for path in EXERCISES.glob("[0-9][0-9]_*.py"))
-    if args.number is None and (args.check or args.watch or args.hint or args.solution):
+    if args.number is None and (args.check or args.hint or args.solution or args.again):
         raise UsageError("which exercise? As in: mcp-ref learn 1 --check")
     if args.number is not None and args.number not in numbers:
         raise UsageError(f"no exercise has the number {args.number}; there are {numbers[0]} to {numbers[-1]}")
     progress = _progress()
+    left = [each for each in numbers if "solved" not in progress.get(str(each), {})]
+    if args.number is None and args.watch:
+        return _one_after_the_other(left, progress)
     if args.number is None:
         for number in numbers:
             done = progress.get(str(number), {})
             hints = say("hints: ", "提示：") + str(done["hints"]) if "hints" in done else ""
             state = say("solved", "已完成") if "solved" in done else hints
             render.put([f"{number:3}  {state:<8}  {Exercise(number).title}"])
-        left = [each for each in numbers if "solved" not in progress.get(str(each), {})]
         render.put(say("next: ", "下一步：") + f"mcp-ref learn {each}" for each in left[:1])
         return Exit.OK
     exercise, done = Exercise(args.number), progress.setdefault(str(args.number), {})
     if args.watch or args.check:
         return (_watch if args.watch else _check)(exercise, done, progress)
+    if args.again:
+        render.put(_begun_again(exercise, progress))
+        return Exit.OK
     if args.hint:
         done["hints"] = min(done.get("hints", 0) + 1, len(exercise.hints))
         _keep(progress)
@@ -146,11 +152,37 @@ def _handed_out(exercise: Exercise) -> Iterator[str]:
     yield say(f"mark it:  {check}, or --watch: at each save", f"检查：{check}，或 --watch：每次保存时检查")
 
 
+def _begun_again(exercise: Exercise, progress: dict[str, Any]) -> Iterator[str]:
+    """Hand the program out as it was; the learner's own stays beside it."""
+    program = Path(exercise.name)
+    if program.exists():
+        kept = next(each for number in count(1) if not (each := Path(f"{exercise.name}.{number}")).exists())
+        try:
+            program.rename(kept)
+        except OSError as problem:
+            raise UsageError(f"{exercise.name} cannot be moved: {problem}") from None
+        yield say(f"yours is {kept} now", f"你的程序现在叫 {kept}")
+    if progress.pop(str(exercise.number), None):
+        _keep(progress)
+    yield from _handed_out(exercise)
+
+
 # -- marking
 
 
-def _watch(exercise: Exercise, done: dict[str, Any], progress: dict[str, Any]) -> Exit:
-    """Mark the program at each save, until Ctrl-C."""
+def _one_after_the_other(left: list[int], progress: dict[str, Any]) -> Exit:
+    """Hand out each exercise that is left, and mark it at each save until it is solved."""
+    for number in left:
+        exercise, done = Exercise(number), progress.setdefault(str(number), {})
+        if not Path(exercise.name).exists():
+            render.put(_handed_out(exercise))
+        _watch(exercise, done, progress, goes_on=True)
+    render.put([say("all are solved", "全部完成")])
+    return Exit.OK
+
+
+def _watch(exercise: Exercise, done: dict[str, Any], progress: dict[str, Any], *, goes_on: bool = False) -> Exit:
+    """Mark the program at each save, until Ctrl-C; with `goes_on` until it is solved."""
     before = None
     while True:
         stamp = None
@@ -160,7 +192,8 @@ def _watch(exercise: Exercise, done: dict[str, Any], progress: dict[str, Any]) -
             stamp = about.st_mtime_ns, about.st_size, about.st_ino
         if before is None or stamp not in (None, before):
             before = stamp
-            _check(exercise, done, progress)
+            if _check(exercise, done, progress) is Exit.OK and goes_on:
+                return Exit.OK
             render.note(say("waiting for the next save; Ctrl-C ends it", "等待下一次保存；按 Ctrl-C 结束"))
         time.sleep(_LOOK_INTERVAL)
 

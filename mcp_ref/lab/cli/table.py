@@ -160,10 +160,12 @@ GROUPS: Final = {
             word("number", "of the exercise; all are listed, if left out; alone it puts the program into this folder",
                  nargs="?", type=int),
             flag("--check", "mark the program in this folder"),
-            flag("--watch", "likewise, and again at each save, until Ctrl-C"),
+            flag("--watch", "likewise, and again at each save, until Ctrl-C; without a number one exercise after the "
+                 "other, from the first that is not solved"),
             flag("--hint", "the next of two hints"),
             flag("--solution", "ours, once the exercise is solved"),
             flag("--give-up", "with --solution: also before"),
+            flag("--again", "start over: the program as it was, and yours beside it under another name"),
         )),
         Row("serve", commands.serve, "run the server in a Python file, over stdio or HTTP", "weather.py --http", (
             *_TRACING,

@@ -529,6 +529,7 @@ def test_speaks_chinese_where_the_reader_does(folder: Path, capsys: Capture, mon
     [
         (["99"], f"no exercise has the number 99; there are 1 to {NUMBERS[-1]}"),
         (["--check"], "which exercise? As in: mcp-ref learn 1 --check"),
+        (["--again"], "which exercise? As in: mcp-ref learn 1 --check"),
         (["1", "--check"], "01_stdout.py is not in this folder: mcp-ref learn 1 puts it here"),
         (["1", "--watch"], "01_stdout.py is not in this folder: mcp-ref learn 1 puts it here"),
     ],
@@ -616,6 +617,47 @@ def test_marks_again_at_each_save(folder: Path) -> None:
             watching.kill()
         verdicts = [line for line in watching.stdout.read().splitlines() if line.startswith("01_stdout.py: ")]
         assert [line.split(" (")[0] for line in verdicts] == ["01_stdout.py: not yet"] * 2
+
+
+def test_goes_on_with_the_next_exercise_once_one_is_solved(folder: Path) -> None:
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "mcp_ref", "learn", "--watch"], cwd=folder, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert watching.stdout is not None and watching.stderr is not None
+    with watching:
+        try:
+            assert watching.stderr.readline() == "waiting for the next save; Ctrl-C ends it\n"
+            (folder / "new").write_text(solution(1).read_text("utf-8"))
+            (folder / "new").rename(folder / "01_stdout.py")
+            assert watching.stderr.readline() == "waiting for the next save; Ctrl-C ends it\n"
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(60) == 130
+        finally:
+            watching.kill()
+        told = watching.stdout.read()
+    assert "01_stdout.py: solved" in told and "\n2. The id comes back\n" in told and "02_ids.py: not yet" in told
+    assert (folder / "02_ids.py").exists()
+
+
+def test_all_that_is_solved_leaves_nothing_to_watch(folder: Path, capsys: Capture) -> None:
+    (folder / PROGRESS).write_text(json.dumps({str(number): {"solved": True} for number in NUMBERS}))
+    assert main(["learn", "--watch"]) == 0
+    assert capsys.readouterr().out == "all are solved\n"
+
+
+def test_an_exercise_is_begun_again_and_nothing_of_the_learner_is_lost(folder: Path, capsys: Capture) -> None:
+    (folder / PROGRESS).write_text(json.dumps({"1": {"solved": True, "hints": 1}, "2": {"hints": 1}}))
+    (folder / "01_stdout.py").write_text("mine")
+    (folder / "01_stdout.py.1").write_text("older")
+    assert main(["learn", "1", "--again"]) == 0
+    assert "yours is 01_stdout.py.2 now" in capsys.readouterr().out
+    assert (folder / "01_stdout.py").read_text("utf-8") == Exercise(1).source
+    assert [(folder / f"01_stdout.py.{n}").read_text() for n in (1, 2)] == ["older", "mine"]
+    assert json.loads((folder / PROGRESS).read_text()) == {"2": {"hints": 1}}
+    # One that was never begun is handed out.
+    assert main(["learn", "3", "--again"]) == 0
+    assert (folder / "03_notifications.py").exists() and "yours" not in capsys.readouterr().out
 
 
 def test_nothing_of_it_is_imported_by_others() -> None:
