@@ -26,7 +26,7 @@ from typing import Any
 from mcp_ref import RequestTimeout, TransportClosed, find_revision
 from mcp_ref.lab.cli import render
 from mcp_ref.lab.cli.commands import Exit, UsageError
-from mcp_ref.lab.judge.compare import FORMATS, UNSEEN, compare, explained
+from mcp_ref.lab.judge.compare import FORMATS, UNSEEN, Change, compare, explained, of_part
 from mcp_ref.lab.testing.marks import end_marked, marked
 
 
@@ -36,8 +36,17 @@ def run(args: argparse.Namespace) -> Exit:
         old, new = (find_revision(each).name for each in (args.old, args.new))
     except ValueError as problem:
         raise UsageError(str(problem)) from None
+    part = args.method is not None or args.page is not None
+    if args.traffic is not None and part:
+        raise UsageError("--method and --page are of the tables: take --traffic without them")
     if args.traffic is None:
-        changes, unseen = [*map(explained, compare(old, new))], UNSEEN
+        changes, unseen = compare(old, new), UNSEEN
+        if part:
+            try:
+                changes = [*map(_in_words, of_part(old, new, changes, args.method, args.page))]
+            except ValueError as problem:
+                raise UsageError(str(problem)) from None
+        changes = [*map(explained, changes)]
     else:
         from mcp_ref.lab.testing.align import NOT_COMPARED, align
 
@@ -48,6 +57,14 @@ def run(args: argparse.Namespace) -> Exit:
         unseen = NOT_COMPARED
     render.put(FORMATS[args.format](old, new, changes, unseen))
     return Exit.OK
+
+
+def _in_words(change: Change) -> Change:
+    """Return the change of a member with what the member means."""
+    from mcp_ref.lab.judge.fields import MEANINGS
+
+    means = MEANINGS.get(change.name.partition(".")[2]) if change.part == "members" and "." in change.name else None
+    return change if means is None else change._replace(name=f"{change.name} ({means.rstrip('.')})")
 
 
 def _traffic(program: str, revision: str, timeout: float) -> list[Any]:

@@ -154,6 +154,8 @@ GROUPS: Final = {
                    "and to record at that path, as by Client(target, revision=sys.argv[1], trace=sys.argv[2])",
                    nargs="?", const=""),
             option("--timeout", "S", "with --traffic: seconds for each run (60)", type=seconds, default=60.0),
+            option("--method", "NAME", "of this method alone, such as tools/call, each member with what it means"),
+            option("--page", "PATH", "of this page alone, such as server/tools, likewise"),
             option("--format", None, "(text)", choices=["text", "markdown", "html"], default="text"),
         )),
         Row("learn", later("learn", "run"), "exercises: mend the one fault of a program, and check it", "3", (

@@ -13,14 +13,14 @@ import html
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from mcp_ref import REVISIONS, Revision, find_revision
 from mcp_ref.facts import FEATURES, KINDS, InputRequiredResult, shapes
 from mcp_ref.lab.judge.explain import error_meaning
-from mcp_ref.lab.judge.narrate import METHODS, method_row
+from mcp_ref.lab.judge.narrate import METHODS, method_row, page_in
 from mcp_ref.lab.judge.rulebook import sentences
 from mcp_ref.lab.words import STATELESS_ERRORS
 
@@ -75,6 +75,40 @@ def explained(change: Change) -> Change:
     about = re.search(rf"((?:\n +#.*)*)\n    {change.name}: .*?((?:  # .*)?)\n", inspect.getsource(Revision))
     means = re.findall("# (.*)", "".join(about.groups()) if about else "")
     return change._replace(name=f"{change.name} ({' '.join(means)})")
+
+
+def of_part(old: str, new: str, changes: Iterable[Change], method: str | None, page: str | None) -> list[Change]:
+    """Return the changes of one method, or of one page such as "server/tools": what its messages can hold, and its
+    sentences.
+
+    Raises: ValueError: no revision has such a method, or page.
+    """
+    revisions = find_revision(old), find_revision(new)
+    rows = [row for row in METHODS.values() if method in (None, row.name) and page in (None, *_pages(row))]
+    said = {says: places for each in revisions for says, (_, places) in _decided(each).items()}
+    pages = {place.partition("#")[0] for places in said.values() for place in places}
+    if method is not None and method not in METHODS:
+        raise ValueError(f"no revision has the method {method}")
+    if page is not None and not rows and page not in pages:
+        raise ValueError(f"no page is called {page}; there are {', '.join(sorted(pages))}")
+    types = dict[Any, None]()
+    for row in rows:
+        for hint in filter(None, (row.params, row.result, row.as_task)):
+            _collect(hint, types)
+    names = {row.name for row in rows} | {each.__name__ for each in types}
+
+    def belongs(change: Change) -> bool:
+        if change.part != "sentences":
+            return change.part in ("methods", "members") and change.name.partition(".")[0] in names
+        places = {place.partition("#")[0] for says in change[2:] for place in said.get(says, ())}
+        named = method is None or any(f"`{method}`" in says for says in change[2:])
+        return named and page in (None, *places)
+
+    return [change for change in changes if belongs(change)]
+
+
+def _pages(row: Any) -> set[str]:
+    return {page_in(row.page, revision) for revision in REVISIONS}
 
 
 # -- the tables, in one revision ----------------------------------------------------------------------------------

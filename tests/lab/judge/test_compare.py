@@ -205,3 +205,44 @@ def test_the_page_shows_every_text_as_text() -> None:
     parser = Tags()
     parser.feed("\n".join(FORMATS["html"]("2025-06-18", "2025-11-25", [hostile])))
     assert parser.seen == {"html", "meta", "title", "style", "h1", "h2", "table", "tr", "th", "td", "p"}
+
+
+def test_the_changes_of_one_method_and_of_one_page_are_told_with_every_member_in_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def told(*words: str) -> str:
+        assert cli.main(["diff", "2025-11-25", "2026-07-28", *words]) == 0
+        return capsys.readouterr().out
+
+    called = told("--method", "tools/call")
+    assert "resources/subscribe" not in called and "headers" not in called
+    assert "CallToolResult.resultType (" in called and "CallToolRequestParams.task (" in called
+    assert re.search(r"^  .*`tools/call`", called, re.MULTILINE)
+    paged = told("--page", "server/tools")
+    assert "ListToolsResult.ttlMs (For how many milliseconds the result may be kept)" in paged
+    assert "sampling/createMessage" not in paged
+    # A page that moved is found by either name, and one that has no method by its sentences.
+    assert told("--page", "basic/patterns/progress") and "notifications/progress" in told(
+        "--page", "basic/utilities/progress"
+    )
+    assert "sentences" in told("--page", "basic/transports/streamable-http")
+    both = told("--page", "server/tools", "--method", "tools/list")
+    assert "CallToolResult" not in both and "ListToolsResult" in both
+    assert told("--method", "completion/complete").splitlines()[0].endswith("changes")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--method", "tools/cal"], "no revision has the method tools/cal"),
+        (["--page", "server/tool"], "no page is called server/tool; there are "),
+        (["--page", "server/tools", "--traffic"], "--method and --page are of the tables"),
+        (["--method", "ping", "--traffic"], "--method and --page are of the tables"),
+    ],
+)
+def test_a_part_that_nobody_knows_is_one_sentence(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["diff", "2025-11-25", "2026-07-28", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"mcp-ref: {said}") and captured.err.count("\n") == 1 and captured.out == ""
