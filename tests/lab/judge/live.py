@@ -25,8 +25,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mcp_ref.lab.cli import main
-from mcp_ref.lab.judge.rules.seen import RULES
 from mcp_ref.recording.record import TraceEvent
+from tests.lab.judge.rules import rows
 from tests.lab.judge.seeds import Seed
 
 WITHIN = 60.0
@@ -48,6 +48,10 @@ sys.stdin.buffer.read()
 """
 
 
+HINTS = {row["rule"] for row in rows() if row.get("level") == "HINT"}
+"""Rules that are told only to whoever asks for hints."""
+
+
 def third() -> Iterator[tuple[Seed, str, list[TraceEvent]]]:
     """Every third of the seeds that can be played, over each transport."""
     from tests.lab.judge.test_check import CASES, planted
@@ -65,9 +69,8 @@ def third() -> Iterator[tuple[Seed, str, list[TraceEvent]]]:
 def playable(seed: Seed, made: list[TraceEvent]) -> bool:
     """Not what only a trace has: a signal, a request to another server, a time."""
     if (
-        RULES[seed.rule].function.__module__.endswith(".hints")
+        seed.rule in HINTS
         or seed.rule == "tasks_are_polled_slowly"
-        or seed.rule.endswith("forms_ask_for_no_secrets")
         or any(event.end or "oauth" in (event.http or {}) for event in made)
     ):
         return False
