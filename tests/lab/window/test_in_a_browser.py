@@ -67,6 +67,17 @@ def opened(browser: Browser, server: Any, *others: Entry) -> Iterator[Window]:
         browser._post("/url", {"url": "about:blank"})
 
 
+@contextmanager
+def sized(browser: Browser, width: int) -> Iterator[None]:
+    """A window of this width, in pixels."""
+    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser._post("/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics})
+    try:
+        yield
+    finally:
+        browser._post("/goog/cdp/execute", {"cmd": "Emulation.clearDeviceMetricsOverride", "params": {}})
+
+
 def wait(browser: Browser, value: str) -> Any:
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
@@ -168,23 +179,18 @@ def test_a_form_of_a_server_progress_and_the_traffic(browser: Browser) -> None:
 
 @pytest.mark.parametrize("width", [400, 800, 1280])
 def test_the_page_fits_and_everything_that_can_be_used_has_a_name(browser: Browser, width: int) -> None:
-    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser._post("/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics})
-    try:
-        with opened(browser, talkative()):
-            choose(browser, "now")
-            for dark in (False, True):
-                browser.dark(dark)
-                assert browser.run("return document.documentElement.scrollWidth") <= width
-            names = "each.textContent || each.ariaLabel || each.labels?.length || each.getAttribute('aria-label')"
-            nameless = f"[...document.querySelectorAll('button, input, select, textarea')].filter(each => !({names}))"
-            assert browser.run(f"return {nameless}.map(each => each.outerHTML)") == []
-            if width == 400:
-                assert browser.run("return document.body.dataset.tab") == "call"
-                browser.run("document.querySelector('[data-tab=traffic]').click()")
-                assert browser.run("return getComputedStyle(document.querySelector('main')).display") == "none"
-    finally:
-        browser._post("/goog/cdp/execute", {"cmd": "Emulation.clearDeviceMetricsOverride", "params": {}})
+    with sized(browser, width), opened(browser, talkative()):
+        choose(browser, "now")
+        for dark in (False, True):
+            browser.dark(dark)
+            assert browser.run("return document.documentElement.scrollWidth") <= width
+        names = "each.textContent || each.ariaLabel || each.labels?.length || each.getAttribute('aria-label')"
+        nameless = f"[...document.querySelectorAll('button, input, select, textarea')].filter(each => !({names}))"
+        assert browser.run(f"return {nameless}.map(each => each.outerHTML)") == []
+        if width == 400:
+            assert browser.run("return document.body.dataset.tab") == "call"
+            browser.run("document.querySelector('[data-tab=traffic]').click()")
+            assert browser.run("return getComputedStyle(document.querySelector('main')).display") == "none"
 
 
 def test_a_thousand_messages_a_second_are_shown_and_the_oldest_are_counted(browser: Browser) -> None:
@@ -461,8 +467,6 @@ AXE = ROOT / "tests/lab/judge/node/node_modules/axe-core/axe.min.js"
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [400, 1280])
 def test_axe_finds_nothing_serious(browser: Browser, dark: bool, width: int) -> None:
-    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser._post("/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics})
     look = (
         "const done = arguments[arguments.length - 1];"
         "axe.run(document, { iframes: false }).then(found => done(found.violations"
@@ -473,24 +477,22 @@ def test_axe_finds_nothing_serious(browser: Browser, dark: bool, width: int) -> 
     def serious() -> Any:
         return browser._post("/execute/async", {"script": look, "args": []})
 
-    try:
-        with opened(browser, with_app()):
-            browser.dark(dark)
-            browser._post("/goog/cdp/execute", {"cmd": "Page.setBypassCSP", "params": {"enabled": True}})
-            browser.run(AXE.read_text("utf-8"))
-            choose(browser, "now")
-            assert serious() == []
-            submit(browser, city="Porto")
-            wait(browser, "document.querySelector('.app iframe')")
-            browser.run("document.querySelector('[data-tab=traffic]').click()")
-            assert serious() == []
-            choose(browser, "ask")
-            submit(browser)
-            wait(browser, "document.querySelector('dialog[open]')")
-            assert serious() == []
-    finally:
+    with sized(browser, width), opened(browser, with_app()):
+        browser.dark(dark)
+        # The page would not let axe in.
+        browser._post("/goog/cdp/execute", {"cmd": "Page.setBypassCSP", "params": {"enabled": True}})
+        browser.run(AXE.read_text("utf-8"))
+        choose(browser, "now")
+        assert serious() == []
+        submit(browser, city="Porto")
+        wait(browser, "document.querySelector('.app iframe')")
+        browser.run("document.querySelector('[data-tab=traffic]').click()")
+        assert serious() == []
+        choose(browser, "ask")
+        submit(browser)
+        wait(browser, "document.querySelector('dialog[open]')")
+        assert serious() == []
         browser._post("/goog/cdp/execute", {"cmd": "Page.setBypassCSP", "params": {"enabled": False}})
-        browser._post("/goog/cdp/execute", {"cmd": "Emulation.clearDeviceMetricsOverride", "params": {}})
 
 
 def test_a_hundred_thousand_messages_take_less_than_two_hundred_megabytes(browser: Browser) -> None:
