@@ -54,6 +54,11 @@ document.querySelector("button").onclick = async () => {
 </script>"""
 
 
+@pytest.fixture(autouse=True)
+def an_app_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_ref.host.apps.LEAVE", 0.2)
+
+
 @contextmanager
 def opened(browser: Browser, server: Any, *others: Entry) -> Iterator[Window]:
     window = Window([Entry("weather", server), *others], ["weather", *(each.name for each in others)])
@@ -424,7 +429,7 @@ def test_a_server_that_hangs_dies_or_floods_is_a_state_beside_the_others(
 ) -> None:
     path = tmp_path / "bad.py"
     path.write_text(program, "utf-8")
-    with opened(browser, talkative(), Entry("bad", Command([sys.executable, str(path)]), start_timeout=3)):
+    with opened(browser, talkative(), Entry("bad", Command([sys.executable, str(path)]), start_timeout=2)):
         wait(browser, f"[...document.querySelectorAll('.server')].some(each => each.innerText.includes('{state}'))")
         choose(browser, "greet")
         submit(browser, name="Ada")
