@@ -26,7 +26,7 @@ LESSONS = {
     13: "stateless era", 14: "multi round-trip request", 15: "multi round-trip request", 16: "listening", 17: "caching",
     18: "authorization", 19: "scope", 20: "host", 21: "consent", 22: "model", 23: "task", 24: "task", 25: "extension",
     26: "cancellation", 27: "pagination", 28: "negotiation", 29: "lifecycle", 30: "batch", 31: "finding",
-    32: "skill", 33: "recording", 34: "fixture",
+    32: "skill", 33: "recording", 34: "fixture", 35: "app", 36: "app",
 }  # fmt: skip
 
 

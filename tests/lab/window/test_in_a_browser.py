@@ -18,6 +18,7 @@ import pytest
 from mcp_ref import Apps, Command, Context, Entry, Server
 from mcp_ref.lab.window.window import Window
 from tests.host.common import PATIENCE
+from tests.interop import programs
 from tests.interop.test_apps import CLOCK
 from tests.lab.judge.test_show import Browser
 from tests.lab.judge.test_show import browser as browser
@@ -574,3 +575,25 @@ def test_the_app_of_a_server_by_the_sdk_is_shown(browser: Browser, tmp_path: Pat
         assert "ui://clock/app.html" in wait(browser, "document.querySelector('.app')?.innerText")
         browser.run("[...document.querySelectorAll('.app button')].find(each => each.textContent === 'Policy').click()")
         assert "connect-src https://a.example" in wait(browser, "document.querySelector('.app pre')?.innerText")
+
+
+@pytest.mark.parametrize(
+    ("name", "run", "said"),
+    [
+        ("server-basic-vanillajs", "mcp-server-basic-vanillajs", "Server Time"),
+        ("server-cohort-heatmap", "mcp-cohort-heatmap-server", "Cohort Retention Analysis"),
+    ],
+)
+def test_an_example_of_the_official_library_is_shown(browser: Browser, name: str, run: str, said: str) -> None:
+    command = [*programs.node(f"@modelcontextprotocol/{name}", run), "--stdio"]
+    with opened(browser, Command(command, inherit=True)):
+        browser.run("document.querySelector('.item').click()")
+        submit(browser)
+        wait(browser, "document.querySelector('.app iframe')")
+        methods = "[...document.querySelectorAll('.lane-app .what')].map(each => each.textContent)"
+        wait(browser, f"{methods}.includes('ui/notifications/tool-result')")
+        until = time.monotonic() + PATIENCE
+        while said not in in_app(browser, "return document.body.innerText"):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert browser.run("return document.querySelectorAll('.lane-app.wrong').length") == 0
