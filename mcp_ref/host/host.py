@@ -91,7 +91,7 @@ class Host:
         browse: `browse(url)` opens a page that the user agreed to; None: `webbrowser.open`.
         trace: `trace(name)` gives the trace of each client, such as a path.
         skills: whether skills are taken from servers; without it nothing of them is declared, or loaded.
-        tasks: whether calls may become tasks, which are followed to their end.
+        tasks: whether a server may make tasks of calls (2026-07-28), which are followed to their end.
         extensions: declared to every server; with `APPS` (pages/extensions/apps) `open_app` shows documents of theirs.
 
     What a call raises: what the same call of a `Client` does; LocalProtocolError: no such server, or tool;

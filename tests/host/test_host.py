@@ -24,6 +24,7 @@ from mcp_ref import (
     Refusal,
     Rule,
     Server,
+    TraceEvent,
     UrlElicitationRequired,
     reply,
     url_elicitation,
@@ -72,6 +73,22 @@ def test_what_was_shown_is_what_is_sent() -> None:
         host.call("a/put", given)
         host.consent.close(Deadline(1))
     assert got == [["shown"]]
+
+
+@pytest.mark.parametrize("tasks", [False, True])
+def test_a_call_becomes_a_task_only_where_the_host_follows_tasks(tasks: bool) -> None:
+    server, asked = Server("slow"), list[bool]()
+
+    @server.tool(task="optional")
+    def build(ctx: Context) -> str:
+        return "built"
+
+    def heard(event: TraceEvent) -> None:
+        asked.append("taskId" in str(event.message))
+
+    with Host([Entry("slow", server)], consent=free(), tasks=tasks, trace=lambda name: heard) as host:
+        assert host.call("slow/build")["content"][0]["text"] == "built"
+    assert any(asked) is tasks
 
 
 def test_a_host_without_consent_says_which_rule_would_start_something(caplog: pytest.LogCaptureFixture) -> None:

@@ -278,11 +278,11 @@ class Report:
                 self._out.write(f"not decided, {reason} ({len(names)}): {', '.join(names)}\n")
             if self._args.coverage:
                 self._out.write(" client  server" + "    view    host" * any("view" in row for row in rows) + "\n")
-                for row in rows:
-                    self._out.write(f"{_counts(row)}  {row['sentence']}  {row['rule']}\n")
-                for revision, each in covered.items():
-                    of = f"of {each['sentences']} sentences of {revision} were checked"
-                    self._out.write(f"{_counts(each)}  {of}\n")
+                self._out.writelines(f"{_counts(row)}  {row['sentence']}  {row['rule']}\n" for row in rows)
+                self._out.writelines(
+                    f"{_counts(each)}  of {each['sentences']} sentences of {revision} were checked\n"
+                    for revision, each in covered.items()
+                )
         self._out.flush()
         if self.live is not None:
             self._out.truncate()

@@ -41,6 +41,7 @@ from typing import Any, Final
 
 from mcp_ref import (
     APPS,
+    REVISIONS,
     Answer,
     AppCall,
     AppView,
@@ -240,7 +241,7 @@ class Window:
                 }  # fmt: skip
             servers.append(about)
         with self._lock:
-            return {"servers": servers, "sandbox": self._sandbox_origin, **self._lists}
+            return {"servers": servers, "revisions": [*REVISIONS], "sandbox": self._sandbox_origin, **self._lists}
 
     # -- what the host asks
 
@@ -304,7 +305,7 @@ class Window:
             case "complete":
                 return self._complete(asked)
             case "revision":
-                self._speak(self.host.servers[asked["server"]], asked["revision"])
+                self._speak(asked["server"], asked["revision"])
             case "compare":
                 changes = map(explained, compare(asked["was"], asked["now"]))
                 return {"changes": [{"part": each.part, "says": str(each)} for each in changes]}
@@ -321,14 +322,15 @@ class Window:
                 raise ValueError
         return {}
 
-    def _speak(self, hosted: Any, revision: str | None) -> None:
+    def _speak(self, name: str, revision: str | None) -> None:
         """Speak to a server in another revision from now on; None: in the newest that it knows."""
+        hosted = self.host.servers[name]
         wanted = None if revision is None else find_revision(revision).name
 
         def again() -> None:
-            self.host.stop(hosted.name)
+            self.host.stop(name)
             hosted.entry = hosted.entry._replace(revision=wanted)
-            self.host.start(hosted.name)
+            self.host.start(name)
 
         self._begin(again)
 

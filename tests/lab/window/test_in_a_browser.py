@@ -520,6 +520,24 @@ def test_a_hundred_thousand_messages_take_less_than_two_hundred_megabytes(browse
         assert used < 200e6
 
 
+def test_the_states_of_a_task_are_shown_where_one_call_is_under_way(browser: Browser) -> None:
+    held, server = threading.Event(), talkative()
+
+    @server.tool(task="optional")
+    def build(ctx: Context) -> str:
+        assert held.wait(PATIENCE)
+        return "built"
+
+    words = "[...document.querySelectorAll('main form p')].map(each => each.textContent).join()"
+    with opened(browser, server):
+        choose(browser, "build")
+        submit(browser)
+        wait(browser, f"{words}.includes('the task is working')")
+        held.set()
+        assert "built" in wait(browser, "document.querySelector('.result')?.innerText")
+        assert "the task is" not in browser.run(f"return {words}")
+
+
 # -- what others have written
 
 OFFICIAL = ROOT / "tests/interop/node/node_modules/@modelcontextprotocol/ext-apps/dist/src/app-with-deps.js"

@@ -167,7 +167,7 @@ def app_is_told_the_mode_that_holds(view: View, said: Said) -> Verdict:
     return "mode: the one that holds now" if lacks else None
 
 
-@rule("view", _MODE, sender="host", name="app_is_shown_as_it_can_be")
+@rule("view", _MODE, sender="host")
 def app_is_shown_as_it_can_be(view: View, said: Said) -> Verdict:
     mode, declared = said.result.get("mode"), view.declared
     wrong = bool(declared) and isinstance(mode, str) and mode != view.mode and mode not in (declared or ())
