@@ -38,7 +38,9 @@ page for a word of the wire (`Last-Event-ID`, `202`, `Mcp-Session-Id`), and one 
 
 
 class Comment(NamedTuple):
-    """One sentence that a comment upholds; `below` are the lines of code that follow the comment."""
+    """One sentence that a comment upholds, with its first and its last line; `below` are the lines of code that follow
+    the comment.
+    """
 
     place: str
     level: str
@@ -46,6 +48,7 @@ class Comment(NamedTuple):
     file: str
     function: str
     line: int
+    last: int
     below: str
 
 
@@ -82,10 +85,11 @@ def comments_of(path: Path) -> Iterator[Comment]:
         inside = [owner for owner in owners if owner[0] <= number + 1 <= owner[1]]
         function = max(inside)[2] if inside else ""
         below = "\n".join(lines[number : number + 12])
-        yield from _sentences(" ".join(words), name, function, start + 1, below)
+        yield from _sentences(words, name, function, start + 1, below)
 
 
-def _sentences(text: str, file: str, function: str, line: int, below: str) -> Iterator[Comment]:
+def _sentences(words: list[str], file: str, function: str, line: int, below: str) -> Iterator[Comment]:
+    text, lines = " ".join(words), [line + number for number, each in enumerate(words) for _ in f"{each} "]
     starts = [match.start() for match in LEVEL.finditer(text)]
     for begin, end in zip(starts, [*starts[1:], len(text)], strict=True):
         piece = text[begin:end].strip().rstrip(";")
@@ -99,7 +103,9 @@ def _sentences(text: str, file: str, function: str, line: int, below: str) -> It
         sentence = piece[level.end() : inside.start() if inside else None].strip().rstrip(".;,: ")
         sentence = sentence[:1].upper() + sentence[1:] if level[2] else sentence
         for place in places[1].split(";"):
-            yield Comment(place.strip(), level[1] or level[2], sentence, file, function, line, below)
+            yield Comment(
+                place.strip(), level[1] or level[2], sentence, file, function, lines[begin], lines[end - 1], below
+            )
 
 
 def said(level: str, sentence: str) -> str:

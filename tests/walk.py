@@ -1,21 +1,28 @@
 """How much of the house one conversation walks through: functions and files of mcp_ref, both sides counted.
 
-    python -m tests.walk                          the whole table
-    python -m tests.walk call stdio 2025-11-25    one walk, with the functions in the order of their first call
+    python -m tests.walk                               the whole table
+    python -m tests.walk call stdio 2025-11-25         one walk, with the functions in the order of their first call
+    python -m tests.walk call stdio 2025-11-25 FILE    the same, followed: each call with its thread, its caller, the lines
+                                                       that it ran, what it was given and what it returned, and the
+                                                       messages, as JSON
 
-After two warm rounds of the same thing, every function of the package that runs in either process counts once.
-Comprehensions and lambdas count with the function that holds them.
+Client and server are two processes. After two warm rounds of the same thing, every function of the package that runs in
+either of them counts once. Comprehensions and lambdas count with the function that holds them.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 REVISIONS = ("2025-11-25", "2026-07-28")
@@ -28,29 +35,97 @@ WALKS = [
 SETTLING = 0.2
 """Seconds in which other threads end what a round began: what they still run belongs to the walk."""
 
-seen: dict[tuple[str, str], None] = {}
+Call = dict[str, Any]
 
 
-def place() -> str:
-    import mcp_ref
+class Tracer:
+    """Notes each call of a function of the package, in every thread that starts after it.
 
-    return os.path.dirname(os.path.abspath(mcp_ref.__file__)) + os.sep
+    Args:
+        lines: also which lines ran, what a function was given and what it returned.
+
+    Attributes:
+        calls: in the order in which they began: `time`, `thread`, `file`, `name`, `first` (its first line), `n`
+            (its number), `parent` (that of its caller; None: not ours) and `at` (the line of the parent that calls). With `lines` also
+            `lines`, `given` and `gave`. What records the conversation is left out.
+    """
+
+    def __init__(self, lines: bool) -> None:
+        import mcp_ref
+
+        self._inside = os.path.dirname(os.path.abspath(mcp_ref.__file__)) + os.sep
+        self._lines, self._live = lines, dict[FrameType, Call | None]()
+        self._numbers = itertools.count()
+        self.calls: list[Call] = []
+
+    def start(self) -> None:
+        threading.setprofile(self._profile)
+        sys.setprofile(self._profile)
+        if self._lines:
+            threading.settrace(self._trace)
+            sys.settrace(self._trace)
+
+    def clear(self) -> None:
+        """Forget what ran; what still runs is noted to its end, for nobody."""
+        self.calls = []
+
+    def names(self) -> list[tuple[str, str]]:
+        """The functions, as (file, name), each once."""
+        return list(dict.fromkeys((call["file"], call["name"]) for call in self.calls))
+
+    def _profile(self, frame: FrameType, event: str, arg: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(self._inside):
+            self._called(frame)
+        elif event == "return" and frame in self._live:
+            call = self._live.pop(frame)
+            if call is not None and self._lines:
+                call["gave"] = shown("", arg)
+
+    def _called(self, frame: FrameType) -> None:
+        code, caller = frame.f_code, frame.f_back
+        file = code.co_filename.removeprefix(self._inside)
+        while caller is not None and caller not in self._live:
+            caller = caller.f_back
+        parent = None if caller is None else self._live[caller]
+        name = code.co_qualname.replace(".<locals>", "").split(".<")[0]
+        call: Call = {"time": time.time(), "thread": threading.current_thread().name, "file": file, "name": name}
+        call |= {"first": code.co_firstlineno, "at": caller.f_lineno if caller else 0, "parent": parent and parent["n"]}
+        if self._lines:
+            if file.startswith("recording") or (caller is not None and parent is None):
+                # What records is no part of the conversation, nor is what it calls.
+                self._live[frame] = None
+                return
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            given = [(each, shown(each, frame.f_locals[each])) for each in names if each in frame.f_locals]
+            call |= {"lines": [], "given": [each for each in given if each[0] != "self"], "gave": ""}
+        call["n"] = next(self._numbers)
+        self._live[frame] = call
+        self.calls.append(call)
+
+    def _trace(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(self._inside):
+            return None
+
+        def within(frame: FrameType, event: str, arg: Any) -> Any:
+            call = self._live.get(frame)
+            if event == "line" and call is not None:
+                call["lines"].append(frame.f_lineno)
+            return within
+
+        return within
 
 
-def watch() -> None:
-    """Note each function of the package that runs from here on, in every thread that starts after this."""
-    inside = place()
+def shown(name: str, value: object, most: int = 90) -> str:
+    """A value in few characters, without secrets: data as it is, an object by its type."""
+    from mcp_ref.recording.redact import redact
 
-    def hook(frame: Any, event: str, arg: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(inside):
-            name = frame.f_code.co_qualname.replace(".<locals>", "").split(".<")[0]
-            seen.setdefault((frame.f_code.co_filename.removeprefix(inside), name), None)
-
-    threading.setprofile(hook)
-    sys.setprofile(hook)
+    if not isinstance(value, str | int | float | dict | list | tuple | bytes | None):
+        return type(value).__name__
+    text = repr(redact({name: value})[name])
+    return type(value).__name__ if " at 0x" in text else text if len(text) <= most else text[: most - 1] + "…"
 
 
-def make_server() -> Any:
+def make_server(tracer: Tracer) -> Any:
     """A server with a tool for each walk, and two that read what was noted in its process."""
     from mcp_ref import Context, Server
 
@@ -75,67 +150,98 @@ def make_server() -> Any:
 
     @server.tool()
     def mark() -> str:
-        seen.clear()
+        tracer.clear()
         return "ok"
 
     @server.tool()
     def save(path: str) -> str:
-        Path(path).write_text(json.dumps(list(seen)))
+        Path(path).write_text(json.dumps(tracer.calls))
         return "ok"
 
     return server
 
 
-def walk(what: str, how: str, revision: str) -> list[tuple[str, str]]:
-    """The functions of one walk, as (file, name)."""
-    from mcp_ref import Client
-
-    changed, never = threading.Event(), threading.Event()
-
-    def once(client: Client) -> None:
-        if what == "call":
-            client.call_tool("echo", {"text": "a"})
-        elif what == "elicit":
-            client.call_tool("ask", {})
-        elif revision == REVISIONS[0]:
-            client.subscribe_resource("data://x")
-            client.call_tool("change", {})
-            assert changed.wait(30)
-            changed.clear()
-            client.unsubscribe_resource("data://x")
-        else:
-            with client.listen(resources=["data://x"]) as events:
-                client.call_tool("change", {})
-                next(iter(events))
-
-    def run(target: Any) -> list[tuple[str, str]]:
-        with Client(
-            target,
-            revision=revision,
-            elicit=lambda message, schema: {"seat": "a"},
-            on_change=lambda method, params: changed.set(),
-        ) as client:
-            client.list_tools()
-            once(client)
-            once(client)
-            if how == "stdio":
-                client.call_tool("mark", {})
-            never.wait(SETTLING)
-            seen.clear()
-            once(client)
-            never.wait(SETTLING)
-            ran = list(seen)
-            if how == "stdio":
-                file = Path(tempfile.mkdtemp()) / "seen.json"
-                client.call_tool("save", {"path": str(file)})
-                ran += [(each[0], each[1]) for each in json.loads(file.read_text())]
-            return list(dict.fromkeys(ran))
-
-    watch()
+def serve(how: str, follow: bool) -> None:
+    """Serve in this process, traced: over stdio, or over HTTP until stdin ends, with the URL as the first line."""
+    tracer = Tracer(follow)
+    tracer.start()
+    server = make_server(tracer)
     if how == "stdio":
-        return run([sys.executable, "-m", "tests.walk", "--serve"])
-    with make_server().serve_http() as service:
-        return run(service.url)
+        server.run()
+    else:
+        with server.serve_http() as service:
+            print(service.url, flush=True)
+            sys.stdin.read()
+
+
+def once_of(what: str, revision: str, changed: threading.Event) -> Callable[[Any], object]:
+    """What a walk does with a client."""
+
+    def subscribe(client: Any) -> None:
+        client.subscribe_resource("data://x")
+        client.call_tool("change", {})
+        assert changed.wait(30)
+        changed.clear()
+        client.unsubscribe_resource("data://x")
+
+    def listen(client: Any) -> None:
+        with client.listen(resources=["data://x"]) as events:
+            client.call_tool("change", {})
+            next(iter(events))
+
+    if what == "subscribe":
+        return subscribe if revision == REVISIONS[0] else listen
+    return lambda client: client.call_tool(*{"call": ("echo", {"text": "a"}), "elicit": ("ask", {})}[what])
+
+
+def walk(what: str, how: str, revision: str, follow: bool = False) -> dict[str, Any]:
+    """One walk: the calls of either side as `client` and `server`; followed, also `messages` with their times."""
+    from mcp_ref import Client
+    from mcp_ref.lab.judge.narrate import Narrator
+
+    changed, never, events = threading.Event(), threading.Event(), list[Any]()
+    once, tracer = once_of(what, revision, changed), Tracer(follow)
+    command = [sys.executable, "-m", "tests.walk", "--serve", how, *["follow"][: int(follow)]]
+    child = None
+    target: Any = command
+    if how == "http":
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert child.stdin is not None and child.stdout is not None
+        target = child.stdout.readline().strip()
+    tracer.start()
+    with Client(
+        target,
+        revision=revision,
+        elicit=lambda message, schema: {"seat": "a"},
+        on_change=lambda method, params: changed.set(),
+        **({"trace": events.append} if follow else {}),
+    ) as client:
+        client.list_tools()
+        once(client)
+        once(client)
+        client.call_tool("mark", {})
+        never.wait(SETTLING)
+        tracer.clear()
+        begun = time.time()
+        once(client)
+        ended = time.time()
+        never.wait(SETTLING)
+        ran, until = list(tracer.calls), time.time()
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "calls.json"
+            client.call_tool("save", {"path": str(file)})
+            # Without the way of `save` itself.
+            served = [call for call in json.loads(file.read_text()) if call["time"] <= until]
+    if child is not None and child.stdin is not None:
+        child.stdin.close()
+        child.wait(20)
+    narrator, messages = Narrator(), []
+    for event in events:
+        sender, told = narrator.told(event)
+        if begun <= event.time <= ended and event.message is not None:
+            about = {"sender": sender, "head": told.head, "lines": told.lines, "message": event.message}
+            messages.append({"time": event.time, **about})
+    return {"client": ran, "server": served, "messages": messages, "begun": begun, "ended": ended}
 
 
 def measure(what: str, how: str, revision: str) -> tuple[int, int, str]:
@@ -147,13 +253,15 @@ def measure(what: str, how: str, revision: str) -> tuple[int, int, str]:
     return functions, files, done.stdout
 
 
-def main() -> None:
+def main(arguments: list[str]) -> None:
     """See the head."""
-    if sys.argv[1:] == ["--serve"]:
-        watch()
-        make_server().run()
-    elif len(sys.argv) == 4:
-        found = walk(*sys.argv[1:])
+    if arguments[:1] == ["--serve"]:
+        serve(arguments[1], arguments[2:] == ["follow"])
+    elif len(arguments) == 4:
+        Path(arguments[3]).write_text(json.dumps(walk(*arguments[:3], follow=True)), "utf-8")
+    elif len(arguments) == 3:
+        walked = walk(*arguments)
+        found = dict.fromkeys((call["file"], call["name"]) for call in walked["client"] + walked["server"])
         for file, name in found:
             print("   ", file, name)
         print(json.dumps([len(found), len({file for file, _ in found})]))
@@ -165,4 +273,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,0 +1,52 @@
+"""The site, from what lies in the repository: `python -m pip install -e '.[site]' && python .ci/site`.
+
+It writes build/site (English) and build/site/zh (what is in Chinese as a whole), and checks every link within. Twelve
+conversations are recorded while it is made; nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path[:0] = [str(ROOT), str(HERE)]
+
+import gather  # noqa: E402
+import links  # noqa: E402
+import sources  # noqa: E402
+from sphinx.cmd.build import main as sphinx  # noqa: E402
+
+SITE, SOURCE = ROOT / "build" / "site", ROOT / "build" / "site-source"
+DOCTREES = ROOT / "build" / "site-doctrees"
+
+
+def build(language: str, out: Path) -> int:
+    """Make one language; Sphinx's exit code."""
+    source = SOURCE / language
+    shutil.rmtree(source, ignore_errors=True)
+    gather.lay(source, language)
+    print("laid", time.monotonic(), flush=True)
+    words = ["-W", "--keep-going", "-q", "-j", "auto", "-c", str(HERE), "-D", f"language={language}"]
+    return sphinx([*words, "-d", str(DOCTREES / language), str(source), str(out)])
+
+
+def main() -> int:
+    """Build both languages and check the links; what went wrong has been printed."""
+    begun = time.monotonic()
+    shutil.rmtree(SITE, ignore_errors=True)
+    failed = build("en", SITE) or sources.write(SITE) or build("zh_CN", SITE / "zh")
+    print("built", time.monotonic(), flush=True)
+    broken = [] if failed else links.broken(SITE)
+    for each in broken:
+        print(each)
+    pages = sum(1 for _ in SITE.rglob("*.html"))
+    print(f"{pages} pages in {time.monotonic() - begun:.0f} s, {len(broken)} broken links: {SITE.relative_to(ROOT)}")
+    return failed or bool(broken)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
