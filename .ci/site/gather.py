@@ -97,7 +97,7 @@ def relinked(document: str, text: str) -> str:
 
 
 TREES = {
-    "Begin": ["spec_notes/path", "spec_notes/glossary", "spec_notes/class90"],
+    "Begin": ["spec_notes/path", "spec_notes/questions/README", "spec_notes/glossary", "spec_notes/class90"],
     "Learn": ["examples/README", "examples/exercises/README", "calls"],
     "The protocol": ["spec_notes/README", "spec_notes/methods", "spec_notes/revisions", "spec_notes/where"],
     "Use": ["examples/guides/README", "examples/recipes/README"],
@@ -108,6 +108,7 @@ BELOW = {
     "examples/README.md": ["lessons/*"],
     "examples/exercises/README.md": ["exercises/*"],
     "calls.md": ["calls/*"],
+    "spec_notes/questions/README.md": ["spec_notes/questions/*"],
     "examples/guides/README.md": ["examples/guides/*"],
     "spec_notes/README.md": [
         "spec_notes/index", "spec_notes/basic/**", "spec_notes/client/*", "spec_notes/server/**", "spec_notes/schema",
@@ -174,11 +175,21 @@ def english() -> dict[str, str]:
 
 
 def prepared(document: str, drawn: dict[str, str]) -> str:
-    """A document with its pictures; the tables of a note as its sentences."""
+    """A document with its pictures; the tables of a note, and the sentences of a question, with the code beside them."""
     text = pictures.with_pictures((ROOT / document).read_text("utf-8"), drawn)
     if (ROOT / document).with_suffix(".jsonl").exists():
         text = "---\nhide-toc: true\n---\n" + sentences.with_directives(document, text)
-    return text
+    return question(text) if "/questions/" in document else text
+
+
+def question(text: str) -> str:
+    """The page of a question: its sentences with their code, its answer at a click."""
+
+    def rows(found: re.Match[str]) -> str:
+        return "```{sentences}\n" + "\n".join(found[1].split()) + "\n```\n"
+
+    text = re.sub(r"<!-- sentences: (.*?) -->.*?<!-- end -->\n", rows, text, flags=re.S)
+    return re.sub(r"<details><summary>(.*?)</summary>\n\n(.*?)\n\n</details>", r"```{fold} \1\n\2\n```", text, flags=re.S)
 
 
 def chinese() -> dict[str, str]:

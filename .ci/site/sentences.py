@@ -21,7 +21,7 @@ from sphinx.util.docutils import SphinxDirective
 import mcp_ref.lab.judge.check  # noqa: F401  (declares the rules of the checker)
 from mcp_ref.lab.judge.rulebook import RULES
 from tests.lab.judge.rules import rows as rule_rows
-from tests.test_spec_notes import ALL, EDITIONS, SITE, TABLE, Note, Row, headings_of, read_note
+from tests.test_spec_notes import ALL, EDITIONS, SITE, TABLE, Note, Row, headings_of, notes, read_note
 from tests.test_where import all_comments
 
 ROOT = sources.ROOT
@@ -54,6 +54,12 @@ def with_directives(document: str, text: str) -> str:
 def note_of(document: str) -> Note:
     """A note, read once."""
     return read_note(ROOT / document)
+
+
+@cache
+def rows_by_id() -> dict[str, Row]:
+    """The row of each sentence."""
+    return {each: row for note in notes() for row in note.rows for each in row.ids}
 
 
 @cache
@@ -122,14 +128,16 @@ def anchor_of(row: Row) -> str:
 
 
 class Sentences(SphinxDirective):
-    """See the head."""
+    """See the head. `{sentences}` with ids in the place of a note, one a line, shows the rows that answer these."""
 
-    required_arguments, has_content = 1, True
+    optional_arguments, has_content = 1, True
 
     def run(self) -> list[nodes.Node]:
         """Make a part for each row under the heading."""
-        self.env.note_dependency(str(ROOT / self.arguments[0]))
-        rows = [row for row in note_of(self.arguments[0]).rows if row.heading == self.content[0]]
+        if self.arguments:
+            rows = [row for row in note_of(self.arguments[0]).rows if row.heading == self.content[0]]
+        else:
+            rows = [rows_by_id()[each] for each in self.content]
         return [self.part(row) for row in rows]
 
     def part(self, row: Row) -> nodes.Node:
