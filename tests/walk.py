@@ -2,9 +2,9 @@
 
     python -m tests.walk                               the whole table
     python -m tests.walk call stdio 2025-11-25         one walk, with the functions in the order of their first call
-    python -m tests.walk call stdio 2025-11-25 FILE    the same, followed: each call with its thread, its caller, the lines
-                                                       that it ran, what it was given and what it returned, and the
-                                                       messages, as JSON
+    python -m tests.walk call stdio 2025-11-25 FILE    the same, followed, as JSON: each call with its thread, its caller,
+                                                       the lines that it ran, what it was given and what it returned;
+                                                       and the messages
 
 Client and server are two processes. After two warm rounds of the same thing, every function of the package that runs in
 either of them counts once. Comprehensions and lambdas count with the function that holds them.
@@ -46,8 +46,8 @@ class Tracer:
 
     Attributes:
         calls: in the order in which they began: `time`, `thread`, `file`, `name`, `first` (its first line), `n`
-            (its number), `parent` (that of its caller; None: not ours) and `at` (the line of the parent that calls). With `lines` also
-            `lines`, `given` and `gave`. What records the conversation is left out.
+            (its number), `parent` (that of its caller; None: not ours) and `at` (the line of the parent that calls).
+            With `lines` also `lines`, `given` and `gave`. What records the conversation is left out.
     """
 
     def __init__(self, lines: bool) -> None:

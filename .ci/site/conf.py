@@ -8,6 +8,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent.parent), str(HERE)]
 
+import chinese  # noqa: E402
 import folds  # noqa: E402
 import followed  # noqa: E402
 import sentences  # noqa: E402
@@ -26,7 +27,7 @@ gettext_compact = False
 
 # As a forge makes the anchors of headings, since the same files are read there.
 myst_heading_anchors = 4
-myst_url_schemes = {"http": None, "https": None, "mailto": None, sources.SCHEME: None}
+myst_url_schemes = {"http": None, "https": None, "mailto": None, **dict.fromkeys(sources.SCHEMES)}
 suppress_warnings = [
     "myst.header",  # a page may begin with a heading of any level
     "misc.highlighting_failure",  # JSON with an ellipsis is shown as it is
@@ -41,5 +42,5 @@ napoleon_use_rtype = napoleon_use_ivar = False
 
 def setup(app):
     """Add what the pages of this site have and others do not."""
-    for part in (sources, folds, sentences, followed):
+    for part in (chinese, sources, folds, sentences, followed):
         part.setup(app)

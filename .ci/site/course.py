@@ -18,6 +18,11 @@ from tests.lab.testing.recording import recorded
 ROOT = sources.ROOT
 LESSONS = sorted((ROOT / "examples").glob("[0-9][0-9]_*.py"))
 EXERCISES = sorted((ROOT / "examples" / "exercises").glob("[0-9][0-9]_*.py"))
+EXERCISES_IN_CHINESE = """# 练习
+
+每道练习是一个至多四十行的程序，里面有一处错误。在自己的目录里运行 `mcp-ref learn 1` 取得第一道，改好后用
+`mcp-ref learn 1 --check` 检查。`MCP_REF_LANG=zh` 让任务和提示以中文显示。
+"""
 OUTPUT = "\n# Output:\n#\n"
 
 
@@ -74,29 +79,21 @@ def exercise(path: Path, chinese: bool) -> str:
     facts = [line.split(": ", 1) for line in head.splitlines()]
     title, task, page = (ast.get_docstring(ast.parse(text)) or "").split("\n\n")
     number, revision = int(path.name[:2]), script.split(maxsplit=3)[2]
-    if chinese:
-        name, kind = title.split(". ", 1)[1].rpartition(" (")[::2]
-        title, task = f"{number}. {dict(facts)['title']}（{kind.rstrip(')')}）", dict(facts)["task"]
-    hints = [value.split(" | ")[chinese] for key, value in facts if key == "hint"]
-    note = f"spec_notes/{page.split()[1].rstrip(',').partition('#')[0]}"
+    where = page.split()[1].rstrip(",")
+    published = f"https://modelcontextprotocol.io/specification/{revision}/{where}"
     words = (
-        (
-            "提示",
-            f"规范：[{page.split()[1]}](https://modelcontextprotocol.io/specification/{revision}/{page.split()[1].rstrip(',')})",
-            "开始",
-            "检查",
-        )
-        if chinese
-        else ("Hint", f"Its page: [{page.split()[1].rstrip(',')}](../{note}.md), in {revision}", "Begin", "Mark it")
+        "Hint",
+        f"Its page: [{where}](../spec_notes/{where.partition('#')[0]}.md), in {revision}",
+        "Begin",
+        "Mark it",
     )
-    out = [
-        f"# {title}\n",
-        f"{task}\n",
-        f"- {words[1]}",
-        f"- {words[2]}: `mcp-ref learn {number}`",
-        f"- {words[3]}: `mcp-ref learn {number} --check`\n",
-    ]
-    out += [f"```python\n{text.split(chr(34) * 3, 2)[2].strip(chr(10))}\n```\n".replace("\n\n\n```", "\n```")]
-    for which, hint in enumerate(hints, 1):
-        out += [f"```{{fold}} {words[0]} {which}\n{hint}\n```\n"]
+    if chinese:
+        kind = title.rpartition(" (")[2].rstrip(")")
+        title, task = f"{number}. {dict(facts)['title']} ({kind})", dict(facts)["task"]
+        words = ("提示", f"规范：[{where}]({published})，{revision}", "开始", "检查")
+    hints = [value.split(" | ")[chinese] for key, value in facts if key == "hint"]
+    code = text.split('"""', 2)[2].strip("\n")
+    out = [f"# {title}\n", f"{task}\n", f"- {words[1]}", f"- {words[2]}: `mcp-ref learn {number}`"]
+    out += [f"- {words[3]}: `mcp-ref learn {number} --check`\n", f"```python\n{code}\n```\n"]
+    out += [f"```{{fold}} {words[0]} {which}\n{hint}\n```\n" for which, hint in enumerate(hints, 1)]
     return "\n".join(out)

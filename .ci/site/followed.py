@@ -11,7 +11,6 @@ import json
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import sources

@@ -70,12 +70,12 @@ def page_for(file: str) -> str:
             (f"{file}/{name}" for name in ("README.md", "index.md") if f"{file}/{name}" in DOCUMENTS),
             f"{file}/index.md",
         )
-    return {"README.md": "index.md"}.get(file, file if file.endswith(".md") else "")
+    return {"README.md": "index.md", "README.zh.md": "index.md"}.get(file, file if file.endswith(".md") else "")
 
 
-def relinked(document: str, text: str) -> str:
+def relinked(document: str, text: str, language: str = "en") -> str:
     """A document with links to where things are on the site."""
-    here = posixpath.dirname("index.md" if document == "README.md" else document)
+    here = posixpath.dirname(page_for(document))
 
     def link(found: re.Match[str]) -> str:
         image, words, file, anchor = found.groups(default="")
@@ -85,12 +85,14 @@ def relinked(document: str, text: str) -> str:
         if image:
             return f"![{words}]({posixpath.relpath(target, here or '.')})"
         page = page_for(target)
-        if page == "README.zh.md":
-            return f"[{words}]({sources.SCHEME}:/zh/index)"
+        if target == "README.zh.md":
+            return f"[{words}](page:zh/index.md)"
         if (ROOT / target).is_dir() and page not in EVERY_PAGE:
             return words
         if not page:
-            return f"[{words}]({sources.SCHEME}:{target}{anchor})"
+            return f"[{words}](source:{target}{anchor})"
+        if language != "en" and (page not in CHINESE or target == "README.md"):
+            return f"[{words}](page:{page}{anchor})"
         return f"[{words}]({posixpath.relpath(page, here or '.')}{anchor})"
 
     return outside_of_code(text, lambda part: _LINK.sub(link, part))
@@ -189,9 +191,33 @@ def question(text: str) -> str:
         return "```{sentences}\n" + "\n".join(found[1].split()) + "\n```\n"
 
     text = re.sub(r"<!-- sentences: (.*?) -->.*?<!-- end -->\n", rows, text, flags=re.S)
-    return re.sub(r"<details><summary>(.*?)</summary>\n\n(.*?)\n\n</details>", r"```{fold} \1\n\2\n```", text, flags=re.S)
+    return re.sub(
+        r"<details><summary>(.*?)</summary>\n\n(.*?)\n\n</details>", r"```{fold} \1\n\2\n```", text, flags=re.S
+    )
+
+
+TRANSLATED = ["spec_notes/path.md", *(each for each in DOCUMENTS if each.startswith("spec_notes/questions/"))]
+"""The documents that the catalogues under locale translate, each as a whole."""
+CHINESE = {
+    "index.md",
+    "exercises.md",
+    *TRANSLATED,
+    *(f"exercises/{path.stem}.md" for path in course.EXERCISES),
+}
+"""The pages of the Chinese site."""
 
 
 def chinese() -> dict[str, str]:
-    """Each page of the Chinese site by its name: only what is in Chinese as a whole."""
-    return {"index.md": (ROOT / "README.zh.md").read_text("utf-8")}
+    """Each page of the Chinese site by its name: what is in Chinese as a whole. The other pages are English."""
+    exercises = {f"exercises/{path.stem}.md": course.exercise(path, chinese=True) for path in course.EXERCISES}
+    first = relinked("README.zh.md", (ROOT / "README.zh.md").read_text("utf-8"), "zh_CN")
+    pages = {
+        "index.md": first + tree(["spec_notes/path", "spec_notes/questions/README", "exercises"]),
+        "exercises.md": course.EXERCISES_IN_CHINESE + tree([each.removesuffix(".md") for each in exercises]),
+        **exercises,
+    }
+    for document in TRANSLATED:
+        pages[document] = relinked(document, prepared(document, {}), "zh_CN")
+    questions = [each.removesuffix(".md") for each in TRANSLATED if "/questions/" in each and "README" not in each]
+    pages["spec_notes/questions/README.md"] += tree(questions)
+    return pages

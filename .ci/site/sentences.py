@@ -112,7 +112,9 @@ def shown(place: sources.Place, lines: set[int], docname: str, app: Any, ran: Co
     if place.file in sources.files():
         uri = app.builder.get_relative_uri(docname, sources.page_of(place.file))
         name = f'<a href="{uri}#L{place.first}">{name}</a>'
-    return nodes.raw("", f'<p class="place">{name}</p>{sources.code(place, lines, ran)}', format="html")
+    return nodes.raw(
+        "", f'<p class="place">{name}</p>{sources.code(place, frozenset(lines), frozenset(ran))}', format="html"
+    )
 
 
 def parsed(text: str) -> list[nodes.Node]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import html
 import re
-from collections.abc import Collection
 from concurrent.futures import Executor
 from functools import cache
 from pathlib import Path
@@ -16,8 +15,8 @@ from pygments.lexers import BashLexer, JsonLexer, PythonLexer, TextLexer
 from pygments.token import STANDARD_TYPES
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEME = "source"
-"""A link `source:PATH` leads to the page of that file."""
+SCHEMES = ("source", "page")
+"""A link `source:FILE` leads to the page of that file, and `page:DOCUMENT` to a page of the English site."""
 
 _SHOWN = re.compile(r"k|s|c|m|n[bfcd]|bp|ow")
 """The classes of Pygments that a theme colours; plain names need no element of their own."""
@@ -106,7 +105,8 @@ def place_at(file: str, line: int) -> Place:
     return [place for place in places(file) if place.first <= line <= place.last][-1]
 
 
-def code(place: Place, lit: Collection[int] = (), ran: Collection[int] = ()) -> str:
+@cache
+def code(place: Place, lit: frozenset[int] = frozenset(), ran: frozenset[int] = frozenset()) -> str:
     """The lines of a place as HTML, some of them lit, and others tinted because they ran."""
     if place.file in files():
         lines = lines_of(place.file)[place.first - 1 : place.last]
@@ -123,13 +123,14 @@ def code(place: Place, lit: Collection[int] = (), ran: Collection[int] = ()) -> 
 
 
 def _resolve(app: Any, doctree: nodes.document, docname: str) -> None:
-    """Turn the links with our scheme into links to the pages of files."""
+    """Turn the links with our schemes into links to pages of the English site, from wherever they stand."""
+    up = "../" * (docname.count("/") + (app.config.language != "en"))
     for reference in doctree.findall(nodes.reference):
-        scheme, _, file = reference.get("refuri", "").partition(":")
-        if scheme == SCHEME:
-            file, _, anchor = file.partition("#")
-            uri = app.builder.get_relative_uri(docname, page_of(file))
-            reference["refuri"] = uri + (f"#{anchor}" if anchor else "")
+        scheme, _, target = reference.get("refuri", "").partition(":")
+        if scheme in SCHEMES:
+            path, hash, anchor = target.partition("#")
+            page = page_of(path) if scheme == "source" else path.removesuffix(".md")
+            reference["refuri"] = f"{up}{page}.html{hash}{anchor}"
 
 
 def write(site: Path) -> None:
