@@ -2,9 +2,10 @@
 
     python -m tests.walk                               the whole table
     python -m tests.walk call stdio 2025-11-25         one walk, with the functions in the order of their first call
-    python -m tests.walk call stdio 2025-11-25 FILE    the same, followed, as JSON: each call with its thread, its caller,
-                                                       the lines that it ran, what it was given and what it returned;
-                                                       and the messages
+    python -m tests.walk call stdio 2025-11-25 FILE    the same, followed, as JSON
+
+Followed means: each call with its thread, its caller, the lines that it ran, what it was given and what it returned; and
+the messages.
 
 Client and server are two processes. After two warm rounds of the same thing, every function of the package that runs in
 either of them counts once. Comprehensions and lambdas count with the function that holds them.
@@ -39,7 +40,7 @@ Call = dict[str, Any]
 
 
 class Tracer:
-    """Notes each call of a function of the package, in every thread that starts after it.
+    """Notes each call of a function of the package once it has begun, in every thread that starts after `start()`.
 
     Args:
         lines: also which lines ran, what a function was given and what it returned.
@@ -55,7 +56,7 @@ class Tracer:
 
         self._inside = os.path.dirname(os.path.abspath(mcp_ref.__file__)) + os.sep
         self._lines, self._live = lines, dict[FrameType, Call | None]()
-        self._numbers = itertools.count()
+        self._on, self._numbers = False, itertools.count()
         self.calls: list[Call] = []
 
     def start(self) -> None:
@@ -65,16 +66,12 @@ class Tracer:
             threading.settrace(self._trace)
             sys.settrace(self._trace)
 
-    def clear(self) -> None:
-        """Forget what ran; what still runs is noted to its end, for nobody."""
-        self.calls = []
-
-    def names(self) -> list[tuple[str, str]]:
-        """The functions, as (file, name), each once."""
-        return list(dict.fromkeys((call["file"], call["name"]) for call in self.calls))
+    def begin(self) -> None:
+        """Note what is called from now on."""
+        self._on = True
 
     def _profile(self, frame: FrameType, event: str, arg: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(self._inside):
+        if event == "call" and self._on and frame.f_code.co_filename.startswith(self._inside):
             self._called(frame)
         elif event == "return" and frame in self._live:
             call = self._live.pop(frame)
@@ -103,7 +100,7 @@ class Tracer:
         self.calls.append(call)
 
     def _trace(self, frame: FrameType, event: str, arg: Any) -> Any:
-        if not frame.f_code.co_filename.startswith(self._inside):
+        if not self._on or not frame.f_code.co_filename.startswith(self._inside):
             return None
 
         def within(frame: FrameType, event: str, arg: Any) -> Any:
@@ -150,7 +147,7 @@ def make_server(tracer: Tracer) -> Any:
 
     @server.tool()
     def mark() -> str:
-        tracer.clear()
+        tracer.begin()
         return "ok"
 
     @server.tool()
@@ -221,7 +218,7 @@ def walk(what: str, how: str, revision: str, follow: bool = False) -> dict[str, 
         once(client)
         client.call_tool("mark", {})
         never.wait(SETTLING)
-        tracer.clear()
+        tracer.begin()
         begun = time.time()
         once(client)
         ended = time.time()

@@ -1,4 +1,4 @@
-"""Search in Chinese, which has no spaces between words: a run of characters is found by each two that stand together."""
+"""Search in Chinese, which has no spaces between words: a run of characters is found by each two of them."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ sys.path[:0] = [str(HERE.parent.parent), str(HERE)]
 import chinese  # noqa: E402
 import folds  # noqa: E402
 import followed  # noqa: E402
+import recordings  # noqa: E402
 import sentences  # noqa: E402
 import sources  # noqa: E402
 
@@ -42,5 +43,5 @@ napoleon_use_rtype = napoleon_use_ivar = False
 
 def setup(app):
     """Add what the pages of this site have and others do not."""
-    for part in (chinese, sources, folds, sentences, followed):
+    for part in (chinese, sources, folds, recordings, sentences, followed):
         part.setup(app)

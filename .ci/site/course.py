@@ -1,4 +1,4 @@
-"""Pages of the course: each lesson with its code, its output and its traffic; each exercise with its hints; the slides."""
+"""Pages of the course: each lesson with its code, its output and its traffic; each exercise with its hints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import tempfile
 from pathlib import Path
 
 import sources
-from pictures import raw
 
 from mcp_ref.lab.judge.draw import MAX_ARROWS, steps, svg
 from mcp_ref.recording.record import read_trace
@@ -41,7 +40,7 @@ def picture_of(lesson: Path) -> str:
     return "\n".join(svg(drawn[:MAX_ARROWS])) + more
 
 
-def lesson(path: Path, picture: str) -> str:
+def lesson(path: Path) -> str:
     """The page of a lesson, as Markdown."""
     text = path.read_text("utf-8")
     docstring = ast.get_docstring(ast.parse(text)) or ""
@@ -50,13 +49,13 @@ def lesson(path: Path, picture: str) -> str:
     code, _, output = code.partition(OUTPUT)
     said = "\n".join(line[2:] for line in output.splitlines())
     rows = re.findall(r"(\w+): +(.*(?:\n +.*)*)", facts)
-    page = dict(rows)["Page"] if "Page" in dict(rows) else ""
+    page = dict(rows).get("Page", "")
     out = [f"# {title.rstrip('.')}\n", *(f"- **{name}**: {' '.join(value.split())}" for name, value in rows), ""]
     # The last paragraph is the command, which has a line of its own here.
     out += [_note(page), *(f"{each}\n" for each in prose if not each.startswith(f"    python examples/{path.name}"))]
     out += [f"Run it: `python examples/{path.name}`\n", f"```python\n{code.rstrip()}\n```\n"]
     out += ["## What it prints\n", f"```text\n{said.rstrip()}\n```\n"] if said else []
-    out += ["## What is said\n", raw(f'<div class="picture">{picture}</div>')] if picture else []
+    out += [f"```{{recorded}} lesson:{path.stem} What is said\n```\n"]
     return "\n".join(out)
 
 

@@ -13,6 +13,7 @@ import sys
 from functools import cache
 from typing import Any
 
+import recordings
 import sources
 from docutils import nodes
 from folds import details, summary
@@ -57,18 +58,18 @@ def page(walk: tuple[str, str, str]) -> str:
 
 def index() -> str:
     """The page that lists them, as Markdown."""
-    listed = "\n".join(f"- [{title(walk)}](calls/{name_of(walk)}.md)" for walk in WALKS)
+    listed = "\n".join(f"- [{title(walk)}](walks/{name_of(walk)}.md)" for walk in WALKS)
     return (
         "# A call, followed\n\nEach page follows one thing that a client does through both programs: the messages as "
-        "they pass, and between them the functions that run, in the order of their first call, each with the lines that "
-        "ran, what it was given and what it returned. They were recorded when this site was made. Arrow keys step from "
-        f"one to the next.\n\n{listed}\n"
+        "they pass, and between them the functions that run, in the order of their first call, with the lines that "
+        "ran, what each was given and what it returned. They were recorded when this site was made. Arrow keys step "
+        f"from one to the next.\n\n{listed}\n"
     )
 
 
 @cache
 def says(file: str) -> dict[int, str]:
-    """The first sentence of the docstring of each function of a file, by its first line; of `__init__` that of its class."""
+    """The first sentence of each docstring of a file, by the line of its function; `__init__` has that of its class."""
     found = dict[int, str]()
 
     def walk(node: ast.AST, holder: str) -> None:
@@ -118,6 +119,7 @@ class Followed(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Make a part for each step."""
+        recordings.result(f"walk:{self.arguments[0]}")
         steps = steps_of(json.loads((RECORDED / f"{self.arguments[0]}.json").read_text("utf-8")))
         functions = [step for step in steps if "message" not in step]
         lead = (

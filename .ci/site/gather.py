@@ -17,6 +17,7 @@ from pathlib import Path
 import course
 import followed
 import pictures
+import recordings
 import sentences
 import sources
 
@@ -100,7 +101,7 @@ def relinked(document: str, text: str, language: str = "en") -> str:
 
 TREES = {
     "Begin": ["spec_notes/path", "spec_notes/questions/README", "spec_notes/glossary", "spec_notes/class90"],
-    "Learn": ["examples/README", "examples/exercises/README", "calls"],
+    "Learn": ["examples/README", "examples/exercises/README", "walks"],
     "The protocol": ["spec_notes/README", "spec_notes/methods", "spec_notes/revisions", "spec_notes/where"],
     "Use": ["examples/guides/README", "examples/recipes/README"],
     "The house": ["spec_notes/architecture", "CONTRIBUTING", "CHANGELOG"],
@@ -109,7 +110,7 @@ TREES = {
 BELOW = {
     "examples/README.md": ["lessons/*"],
     "examples/exercises/README.md": ["exercises/*"],
-    "calls.md": ["calls/*"],
+    "walks.md": ["walks/*"],
     "spec_notes/questions/README.md": ["spec_notes/questions/*"],
     "examples/guides/README.md": ["examples/guides/*"],
     "spec_notes/README.md": [
@@ -137,9 +138,9 @@ def matching(pages: Iterable[str], patterns: list[str]) -> list[str]:
     return list(dict.fromkeys(name for pattern in patterns for name in fnmatch.filter(names, pattern)))
 
 
-def lay(source: Path, language: str) -> None:
+def lay(source: Path, language: str, site: Path) -> None:
     """Write everything that Sphinx reads for a language."""
-    pages = english() if language == "en" else chinese()
+    pages = english(site) if language == "en" else chinese()
     for name, text in pages.items():
         out = source / name
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -150,35 +151,34 @@ def lay(source: Path, language: str) -> None:
         out.write_bytes(picture.read_bytes())
 
 
-def english() -> dict[str, str]:
-    """Each page of the English site by its name."""
+def english(site: Path) -> dict[str, str]:
+    """Each page of the English site by its name; the pages of files are written at once."""
     pages = {
         "spec_notes/decisions/index.md": "# Decisions\n\nDecisions that concern the whole, one page each.\n",
         **{f"exercises/{path.stem}.md": course.exercise(path, chinese=False) for path in course.EXERCISES},
     }
-    with ProcessPoolExecutor() as workers:
-        sources.highlight(workers)
-        walks = [workers.submit(followed.record, walk) for walk in followed.WALKS]
-        traffic = workers.map(course.picture_of, course.LESSONS)
-        drawn = dict(zip(pictures.PICTURES, workers.map(pictures.drawn, pictures.PICTURES), strict=True))
-        pages |= {
-            f"lessons/{path.stem}.md": course.lesson(path, picture)
-            for path, picture in zip(course.LESSONS, traffic, strict=True)
-        }
-        for walk in walks:
-            walk.result()
-    pages |= {page_for(each): relinked(each, prepared(each, drawn)) for each in DOCUMENTS}
-    pages["calls.md"] = followed.index()
-    pages |= {f"calls/{followed.name_of(walk)}.md": followed.page(walk) for walk in followed.WALKS}
+    workers = ProcessPoolExecutor()
+    sources.write(workers, site)
+    for name in pictures.PICTURES:
+        recordings.begin(workers, f"picture:{name}", pictures.drawn, name)
+    for path in course.LESSONS:
+        recordings.begin(workers, f"lesson:{path.stem}", course.picture_of, path)
+    for walk in followed.WALKS:
+        recordings.begin(workers, f"walk:{followed.name_of(walk)}", followed.record, walk)
+    workers.shutdown(wait=False)
+    pages |= {f"lessons/{path.stem}.md": course.lesson(path) for path in course.LESSONS}
+    pages |= {page_for(each): relinked(each, prepared(each)) for each in DOCUMENTS}
+    pages["walks.md"] = followed.index()
+    pages |= {f"walks/{followed.name_of(walk)}.md": followed.page(walk) for walk in followed.WALKS}
     pages["index.md"] += "".join(tree(entries, caption) for caption, entries in TREES.items())
     for page, entries in BELOW.items():
         pages[page] += tree([each for each in matching(pages, entries) if f"{each}.md" != page])
     return pages
 
 
-def prepared(document: str, drawn: dict[str, str]) -> str:
-    """A document with its pictures; the tables of a note, and the sentences of a question, with the code beside them."""
-    text = pictures.with_pictures((ROOT / document).read_text("utf-8"), drawn)
+def prepared(document: str) -> str:
+    """A document with its pictures; the tables of a note, and the sentences of a question, with their code."""
+    text = pictures.with_pictures((ROOT / document).read_text("utf-8"))
     if (ROOT / document).with_suffix(".jsonl").exists():
         text = "---\nhide-toc: true\n---\n" + sentences.with_directives(document, text)
     return question(text) if "/questions/" in document else text
@@ -217,7 +217,7 @@ def chinese() -> dict[str, str]:
         **exercises,
     }
     for document in TRANSLATED:
-        pages[document] = relinked(document, prepared(document, {}), "zh_CN")
+        pages[document] = relinked(document, prepared(document), "zh_CN")
     questions = [each.removesuffix(".md") for each in TRANSLATED if "/questions/" in each and "README" not in each]
     pages["spec_notes/questions/README.md"] += tree(questions)
     return pages

@@ -18,11 +18,6 @@ def drawn(name: str) -> str:
     return "\n".join(svg(steps(events, http=http, wrong=wrong)))
 
 
-def with_pictures(text: str, made: dict[str, str]) -> str:
+def with_pictures(text: str) -> str:
     """A document with its pictures as SVG."""
-    return PLACE.sub(lambda place: raw(f'<div class="picture">{made[place[2]]}</div>'), text)
-
-
-def raw(html: str) -> str:
-    """HTML within Markdown, which takes no empty line for its end."""
-    return "```{raw} html\n" + "\n".join(filter(None, html.splitlines())) + "\n```\n"
+    return PLACE.sub(lambda place: f"```{{recorded}} picture:{place[2]}\n```\n", text)

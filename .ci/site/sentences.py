@@ -1,4 +1,4 @@
-"""`{sentences} NOTE HEADING`: the rows of a note under a heading, each with its code, its tests and the checker's rules.
+"""`{sentences} NOTE HEADING`: the rows of a note under a heading, each with its code, its tests, the checker's rules.
 
 It stands in the place of the table that the note has there. The comments in the code say which lines uphold a sentence.
 """
@@ -110,11 +110,10 @@ def shown(place: sources.Place, lines: set[int], docname: str, app: Any, ran: Co
     """The code of a place under its name, which is a link to the page of its file where there is one."""
     name = html.escape(f"{place.file.removeprefix('mcp_ref/')} {place.name}")
     if place.file in sources.files():
-        uri = app.builder.get_relative_uri(docname, sources.page_of(place.file))
-        name = f'<a href="{uri}#L{place.first}">{name}</a>'
-    return nodes.raw(
-        "", f'<p class="place">{name}</p>{sources.code(place, frozenset(lines), frozenset(ran))}', format="html"
-    )
+        page = f"{sources.way_up(app, docname)}{sources.page_of(place.file)}.html"
+        name = f'<a href="{page}#L{place.first}">{name}</a>'
+    code = sources.code(place, frozenset(lines), frozenset(ran))
+    return nodes.raw("", f'<p class="place">{name}</p>{code}', format="html")
 
 
 def parsed(text: str) -> list[nodes.Node]:

@@ -7,6 +7,7 @@ import html
 import re
 from concurrent.futures import Executor
 from functools import cache
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,9 +70,20 @@ def lines_of(file: str) -> list[str]:
 _HIGHLIGHTED: dict[str, list[str]] = {}
 
 
-def highlight(workers: Executor) -> None:
-    """Make the lines of every file that has a page, before Sphinx divides its work among processes."""
-    _HIGHLIGHTED.update(zip(files(), workers.map(lines_of, files(), chunksize=8), strict=True))
+def write(workers: Executor, site: Path) -> None:
+    """Write a page for each file that may be linked to; the lines are kept for the other pages."""
+    _HIGHLIGHTED.update(zip(files(), workers.map(_written, files(), repeat(site), chunksize=8), strict=True))
+
+
+def _written(file: str, site: Path) -> list[str]:
+    """Write the page of a file, plainly, with its code and the way back; the lines of the file."""
+    out = site / f"{page_of(file)}.html"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    up = "../" * (len(Path(page_of(file)).parts) - 1)
+    lines = lines_of(file)
+    body = "".join(f'<span class="line" id="L{n}" data-n="{n}">{line}\n</span>' for n, line in enumerate(lines, 1))
+    out.write_text(_PAGE.format(file=file, up=up, body=body), "utf-8")
+    return lines
 
 
 @cache
@@ -122,26 +134,19 @@ def code(place: Place, lit: frozenset[int] = frozenset(), ran: frozenset[int] = 
     return f'<div class="highlight code" tabindex="0"><pre>{"".join(shown)}</pre></div>'
 
 
+def way_up(app: Any, docname: str) -> str:
+    """The way from a page to the top of the English site, which has everything."""
+    return "../" * (docname.count("/") + (app.config.language != "en"))
+
+
 def _resolve(app: Any, doctree: nodes.document, docname: str) -> None:
     """Turn the links with our schemes into links to pages of the English site, from wherever they stand."""
-    up = "../" * (docname.count("/") + (app.config.language != "en"))
     for reference in doctree.findall(nodes.reference):
         scheme, _, target = reference.get("refuri", "").partition(":")
         if scheme in SCHEMES:
             path, hash, anchor = target.partition("#")
             page = page_of(path) if scheme == "source" else path.removesuffix(".md")
-            reference["refuri"] = f"{up}{page}.html{hash}{anchor}"
-
-
-def write(site: Path) -> None:
-    """Write a page for each file that may be linked to, plainly: it has its code, and the way back."""
-    for file in files():
-        out = site / f"{page_of(file)}.html"
-        out.parent.mkdir(parents=True, exist_ok=True)
-        up = "../" * (len(Path(page_of(file)).parts) - 1)
-        lines = enumerate(lines_of(file), 1)
-        body = "".join(f'<span class="line" id="L{n}" data-n="{n}">{line}\n</span>' for n, line in lines)
-        out.write_text(_PAGE.format(file=file, up=up, body=body), "utf-8")
+            reference["refuri"] = f"{way_up(app, docname)}{page}.html{hash}{anchor}"
 
 
 @cache
