@@ -4,8 +4,8 @@
     python -m tests.walk call stdio 2025-11-25         one walk, with the functions in the order of their first call
     python -m tests.walk call stdio 2025-11-25 FILE    the same, followed, as JSON
 
-Followed means: each call with its thread, its caller, the lines that it ran, what it was given and what it returned; and
-the messages.
+Followed means: each call with its thread, its caller, the lines that it ran, what it was given and what it returned,
+and the messages.
 
 Client and server are two processes. After two warm rounds of the same thing, every function of the package that runs in
 either of them counts once. Comprehensions and lambdas count with the function that holds them.

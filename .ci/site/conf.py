@@ -12,12 +12,13 @@ import chinese  # noqa: E402
 import folds  # noqa: E402
 import followed  # noqa: E402
 import recordings  # noqa: E402
+import reference  # noqa: E402
 import sentences  # noqa: E402
 import sources  # noqa: E402
 
 project = html_title = "mcp_ref"
 author = "mcp_ref"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser"]
 html_theme = "furo"
 html_static_path = [str(HERE / "static")]
 html_css_files, html_js_files = ["site.css"], ["site.js"]
@@ -33,15 +34,9 @@ suppress_warnings = [
     "myst.header",  # a page may begin with a heading of any level
     "misc.highlighting_failure",  # JSON with an ellipsis is shown as it is
 ]
-# Docstrings are written to be read in an editor: what stands in backquotes is code.
-default_role = "code"
-autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
-autodoc_inherit_docstrings = False
-napoleon_use_rtype = napoleon_use_ivar = False
 
 
 def setup(app):
     """Add what the pages of this site have and others do not."""
-    for part in (chinese, sources, folds, recordings, sentences, followed):
+    for part in (chinese, sources, folds, recordings, sentences, followed, reference):
         part.setup(app)

@@ -16,6 +16,10 @@ class summary(nodes.General, nodes.TextElement):
     """The line that is always there."""
 
 
+class markup(nodes.General, nodes.Element):
+    """Finished HTML, in the attribute `html`. Unlike docutils' own it is not searched."""
+
+
 class Fold(SphinxDirective):
     """`{fold} TITLE`: a hint, an answer, whatever should not be read at once."""
 
@@ -41,6 +45,12 @@ def closed(self: Any, node: nodes.Element) -> None:
     self.body.append(f"</{type(node).__name__}>\n")
 
 
+def written(self: Any, node: nodes.Element) -> None:
+    """Write what is finished."""
+    self.body.append(node["html"])
+    raise nodes.SkipNode
+
+
 def ignored(self: Any, node: nodes.Element) -> None:
     """Show nothing of an element where a page has another form than HTML, and go on with what is in it."""
 
@@ -49,4 +59,5 @@ def setup(app: Any) -> None:
     """Register the elements and the directive."""
     for element in (details, summary):
         app.add_node(element, html=(opened, closed), gettext=(ignored, ignored))
+    app.add_node(markup, html=(written, None), gettext=(ignored, ignored))
     app.add_directive("fold", Fold)

@@ -16,7 +16,7 @@ from typing import Any
 import recordings
 import sources
 from docutils import nodes
-from folds import details, summary
+from folds import details, markup, summary
 from sentences import parsed, shown
 from sphinx.util.docutils import SphinxDirective
 
@@ -147,7 +147,7 @@ class Followed(SphinxDirective):
             line = summary("", "", nodes.literal(step["name"], step["name"]), nodes.Text(" "))
             line += parsed(says(file).get(step["first"], ""))
             made += line
-            beside += nodes.raw("", self.facts(step), format="html")
+            beside += markup(html=self.facts(step))
             beside += shown(
                 sources.place_at(file, step["first"]), set(), self.env.docname, self.env.app, set(step["lines"])
             )

@@ -18,6 +18,7 @@ import course
 import followed
 import pictures
 import recordings
+import reference
 import sentences
 import sources
 
@@ -102,8 +103,14 @@ def relinked(document: str, text: str, language: str = "en") -> str:
 TREES = {
     "Begin": ["spec_notes/path", "spec_notes/questions/README", "spec_notes/glossary", "spec_notes/class90"],
     "Learn": ["examples/README", "examples/exercises/README", "walks"],
-    "The protocol": ["spec_notes/README", "spec_notes/methods", "spec_notes/revisions", "spec_notes/where"],
-    "Use": ["examples/guides/README", "examples/recipes/README"],
+    "The protocol": [
+        "spec_notes/README",
+        "spec_notes/methods",
+        "spec_notes/revisions",
+        "differences",
+        "spec_notes/where",
+    ],
+    "Use": ["examples/guides/README", "examples/recipes/README", "names"],
     "The house": ["spec_notes/architecture", "CONTRIBUTING", "CHANGELOG"],
 }
 """The parts of the first page's tree; what belongs below a page of these is in BELOW."""
@@ -168,6 +175,7 @@ def english(site: Path) -> dict[str, str]:
     workers.shutdown(wait=False)
     pages |= {f"lessons/{path.stem}.md": course.lesson(path) for path in course.LESSONS}
     pages |= {page_for(each): relinked(each, prepared(each)) for each in DOCUMENTS}
+    pages |= {"names.md": reference.names(), "differences.md": reference.differences()}
     pages["walks.md"] = followed.index()
     pages |= {f"walks/{followed.name_of(walk)}.md": followed.page(walk) for walk in followed.WALKS}
     pages["index.md"] += "".join(tree(entries, caption) for caption, entries in TREES.items())

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Any
 
 from docutils import nodes
+from folds import markup
 from sphinx.util.docutils import SphinxDirective
 
 _PENDING: dict[str, Future[Any]] = {}
@@ -34,7 +35,7 @@ class Recorded(SphinxDirective):
         """Wait, and show it."""
         picture = result(self.arguments[0])
         title = [nodes.rubric("", *self.arguments[1:])] if self.arguments[1:] else []
-        return [*title, nodes.raw("", f'<div class="picture">{picture}</div>', format="html")] if picture else []
+        return [*title, markup(html=f'<div class="picture">{picture}</div>')] if picture else []
 
 
 def setup(app: Any) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import sources
 from docutils import nodes
-from folds import details, summary
+from folds import details, markup, summary
 from sphinx.util.docutils import SphinxDirective
 
 import mcp_ref.lab.judge.check  # noqa: F401  (declares the rules of the checker)
@@ -106,14 +106,14 @@ def rule_place(name: str) -> sources.Place | None:
     return sources.definitions(file).get(written.co_qualname.replace(".<locals>", ""))
 
 
-def shown(place: sources.Place, lines: set[int], docname: str, app: Any, ran: Collection[int] = ()) -> nodes.raw:
+def shown(place: sources.Place, lines: set[int], docname: str, app: Any, ran: Collection[int] = ()) -> markup:
     """The code of a place under its name, which is a link to the page of its file where there is one."""
     name = html.escape(f"{place.file.removeprefix('mcp_ref/')} {place.name}")
     if place.file in sources.files():
         page = f"{sources.way_up(app, docname)}{sources.page_of(place.file)}.html"
         name = f'<a href="{page}#L{place.first}">{name}</a>'
     code = sources.code(place, frozenset(lines), frozenset(ran))
-    return nodes.raw("", f'<p class="place">{name}</p>{code}', format="html")
+    return markup(html=f'<p class="place">{name}</p>{code}')
 
 
 def parsed(text: str) -> list[nodes.Node]:

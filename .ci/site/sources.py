@@ -16,6 +16,7 @@ from pygments.lexers import BashLexer, JsonLexer, PythonLexer, TextLexer
 from pygments.token import STANDARD_TYPES
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "mcp_ref"
 SCHEMES = ("source", "page")
 """A link `source:FILE` leads to the page of that file, and `page:DOCUMENT` to a page of the English site."""
 
