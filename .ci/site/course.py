@@ -33,11 +33,15 @@ def picture_of(lesson: Path) -> str:
         except subprocess.CalledProcessError:
             # What a lesson wants, such as an extra, is not installed.
             return ""
-        drawn = [arrow for trace in traces for arrow in steps(read_trace(trace))]
-    if not drawn:
-        return ""
-    more = f"\n\n{len(drawn) - MAX_ARROWS} more messages are not drawn.\n" if len(drawn) > MAX_ARROWS else "\n"
-    return "\n".join(svg(drawn[:MAX_ARROWS])) + more
+        drawn = [steps(read_trace(trace)) for trace in traces]
+    # The first conversations of a lesson, as many as fit into one picture.
+    shown, left = list[str](), MAX_ARROWS
+    for arrows in drawn:
+        if 0 < len(arrows) <= left:
+            shown.append("\n".join(svg(arrows)))
+            left -= len(arrows)
+    more = len(drawn) - len(shown)
+    return "\n".join(shown) + (f"<p>{more} more, not drawn.</p>" if shown and more else "")
 
 
 def lesson(path: Path) -> str:

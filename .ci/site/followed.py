@@ -133,7 +133,7 @@ class Followed(SphinxDirective):
         """One step: a message, or a function."""
         side = step.get("sender") or step["side"]
         path = "main path|all functions" if is_main(step) else "all functions"
-        kinds = ["row", side, *(["message"] if "message" in step else [])]
+        kinds = ["row", "wide", side, *(["message"] if "message" in step else [])]
         made = details(ids=[f"step-{number}"], classes=kinds, given={"name": "step", "data-path": path})
         beside = nodes.container(classes=["beside"])
         if "message" in step:

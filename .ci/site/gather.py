@@ -101,7 +101,13 @@ def relinked(document: str, text: str, language: str = "en") -> str:
 
 
 TREES = {
-    "Begin": ["spec_notes/path", "spec_notes/questions/README", "spec_notes/glossary", "spec_notes/class90"],
+    "Begin": [
+        "spec_notes/path",
+        "spec_notes/questions/README",
+        "spec_notes/glossary",
+        "spec_notes/class90",
+        "spec_notes/slides",
+    ],
     "Learn": ["examples/README", "examples/exercises/README", "walks"],
     "The protocol": [
         "spec_notes/README",

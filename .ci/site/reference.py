@@ -55,6 +55,8 @@ class Docstring(SphinxDirective):
         """Its signature with a link to its source, and the paragraphs of its docstring."""
         try:
             signature = f"{name}{inspect.signature(value)}" if callable(value) else name
+            # An annotation that is kept as text stands in quotes.
+            signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", signature)
         except ValueError:
             signature = name
         line: list[nodes.Node] = [nodes.literal(signature, signature, classes=["signature"])]
@@ -63,7 +65,8 @@ class Docstring(SphinxDirective):
             uri = f"source:{place.file}#L{place.first}"
             line += [nodes.Text(" "), nodes.reference("", "source", refuri=uri)]
         own = inspect.getdoc(value) if callable(value) else ""
-        blocks = (own or "").split("\n\n")
+        # A block with lines that stand further in is a list, such as that of the arguments.
+        blocks = [each if "\n " in each else " ".join(each.split()) for each in (own or "").split("\n\n")]
         return [
             nodes.paragraph("", "", *line),
             *(nodes.paragraph("", "", *parsed(e), classes=["docstring"]) for e in blocks),

@@ -146,7 +146,7 @@ class Sentences(SphinxDirective):
         revisions = [each for each in (*ALL, *EDITIONS) if any(name.startswith(f"{each}/") for name in row.ids)]
         rules = {name: rule for each in row.ids for name, rule in rules_by_id().get(each, {}).items()}
         given = {"name": "sentence", "data-level": row.level, "data-revisions": "|".join(revisions)}
-        made = details(ids=[anchor_of(row)], classes=["row"], given=given)
+        made = details(ids=[anchor_of(row)], classes=["row", *["wide"][: len(self.arguments)]], given=given)
         line = summary(
             "", "", nodes.strong(row.level, row.level, classes=["level"]), nodes.Text(" "), *parsed(row.asked)
         )

@@ -102,19 +102,20 @@ function compared(parts) {
   apply();
 }
 
-// Slides, one at a time over the whole screen.
-function presented(slides) {
-  const all = [...slides.querySelectorAll(".slide")];
-  const button = Object.assign(document.createElement("button"), { type: "button", textContent: slides.dataset.start || "Full screen" });
+// Slides: each part of the page, one at a time over the whole screen.
+function presented(page) {
+  const all = [...page.querySelectorAll(":scope > section")];
+  const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Show them, full screen" });
   let now = 0;
   const go = (number) => {
     now = Math.max(0, Math.min(all.length - 1, number));
     all.forEach((slide, which) => slide.classList.toggle("now", which === now));
   };
-  button.addEventListener("click", () => slides.requestFullscreen().then(() => go(0)));
-  slides.before(button);
+  button.className = "present";
+  button.addEventListener("click", () => page.requestFullscreen().then(() => go(0)));
+  page.querySelector("h1").after(button);
   document.addEventListener("keydown", (event) => {
-    if (document.fullscreenElement !== slides) return;
+    if (document.fullscreenElement !== page) return;
     if (["ArrowRight", "PageDown", " "].includes(event.key)) go(now + 1);
     else if (["ArrowLeft", "PageUp"].includes(event.key)) go(now - 1);
     else if (event.key === "Home") go(0);
@@ -128,7 +129,8 @@ document.addEventListener("DOMContentLoaded", () => {
   if (rows().length) filtered(rows());
   const parts = [...document.querySelectorAll("[data-pair]")];
   if (parts.length) compared(parts);
-  document.querySelectorAll(".slides").forEach(presented);
+  const slides = document.getElementById("slides-for-the-class");
+  if (slides) presented(slides);
   opened();
 });
 addEventListener("hashchange", opened);
