@@ -8,11 +8,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent.parent), str(HERE)]
 
-import chinese  # noqa: E402
 import folds  # noqa: E402
 import followed  # noqa: E402
 import recordings  # noqa: E402
 import reference  # noqa: E402
+import searching  # noqa: E402
 import sentences  # noqa: E402
 import sources  # noqa: E402
 
@@ -38,5 +38,5 @@ suppress_warnings = [
 
 def setup(app):
     """Add what the pages of this site have and others do not."""
-    for part in (chinese, sources, folds, recordings, sentences, followed, reference):
+    for part in (searching, sources, folds, recordings, sentences, followed, reference):
         part.setup(app)

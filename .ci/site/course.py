@@ -22,6 +22,8 @@ EXERCISES_IN_CHINESE = """# 练习
 每道练习是一个至多四十行的程序，里面有一处错误。在自己的目录里运行 `mcp-ref learn 1` 取得第一道，改好后用
 `mcp-ref learn 1 --check` 检查。`MCP_REF_LANG=zh` 让任务和提示以中文显示。
 """
+ORPHAN = "---\norphan: true\n---\n"
+"""Of a page that its list has, and not the sidebar, which would be too long."""
 OUTPUT = "\n# Output:\n#\n"
 
 
@@ -54,7 +56,11 @@ def lesson(path: Path) -> str:
     said = "\n".join(line[2:] for line in output.splitlines())
     rows = re.findall(r"(\w+): +(.*(?:\n +.*)*)", facts)
     page = dict(rows).get("Page", "")
-    out = [f"# {title.rstrip('.')}\n", *(f"- **{name}**: {' '.join(value.split())}" for name, value in rows), ""]
+    out = [
+        f"{ORPHAN}[The lessons](../examples/README.md)\n\n# {title.rstrip('.')}\n",
+        *(f"- **{name}**: {' '.join(value.split())}" for name, value in rows),
+        "",
+    ]
     # The last paragraph is the command, which has a line of its own here.
     out += [_note(page), *(f"{each}\n" for each in prose if not each.startswith(f"    python examples/{path.name}"))]
     out += [f"Run it: `python examples/{path.name}`\n", f"```python\n{code.rstrip()}\n```\n"]
@@ -72,6 +78,18 @@ def _note(pages: str) -> str:
         "- **Every sentence**: " + ", ".join(f"[{each}](../spec_notes/{each}.md)" for each in found) + "\n"
         if found
         else ""
+    )
+
+
+def title_of(path: Path) -> str:
+    """The title of an exercise in Chinese."""
+    return path.with_suffix(".txt").read_text("utf-8").partition("\n")[0].removeprefix("title: ")
+
+
+def listed_in_chinese() -> str:
+    """The exercises, as Markdown."""
+    return "\n".join(
+        ["", *(f"{int(each.name[:2])}. [{title_of(each)}](exercises/{each.stem}.md)" for each in EXERCISES), ""]
     )
 
 
@@ -96,7 +114,7 @@ def exercise(path: Path, chinese: bool) -> str:
         words = ("提示", f"规范：[{where}]({published})，{revision}", "开始", "检查")
     hints = [value.split(" | ")[chinese] for key, value in facts if key == "hint"]
     code = text.split('"""', 2)[2].strip("\n")
-    out = [f"# {title}\n", f"{task}\n", f"- {words[1]}", f"- {words[2]}: `mcp-ref learn {number}`"]
+    out = [f"{ORPHAN}# {title}\n", f"{task}\n", f"- {words[1]}", f"- {words[2]}: `mcp-ref learn {number}`"]
     out += [f"- {words[3]}: `mcp-ref learn {number} --check`\n", f"```python\n{code}\n```\n"]
     out += [f"```{{fold}} {words[0]} {which}\n{hint}\n```\n" for which, hint in enumerate(hints, 1)]
     return "\n".join(out)

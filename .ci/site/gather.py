@@ -121,8 +121,6 @@ TREES = {
 }
 """The parts of the first page's tree; what belongs below a page of these is in BELOW."""
 BELOW = {
-    "examples/README.md": ["lessons/*"],
-    "examples/exercises/README.md": ["exercises/*"],
     "walks.md": ["walks/*"],
     "spec_notes/questions/README.md": ["spec_notes/questions/*"],
     "examples/guides/README.md": ["examples/guides/*"],
@@ -227,7 +225,7 @@ def chinese() -> dict[str, str]:
     first = relinked("README.zh.md", (ROOT / "README.zh.md").read_text("utf-8"), "zh_CN")
     pages = {
         "index.md": first + tree(["spec_notes/path", "spec_notes/questions/README", "exercises"]),
-        "exercises.md": course.EXERCISES_IN_CHINESE + tree([each.removesuffix(".md") for each in exercises]),
+        "exercises.md": course.EXERCISES_IN_CHINESE + course.listed_in_chinese(),
         **exercises,
     }
     for document in TRANSLATED:
