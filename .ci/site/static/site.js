@@ -126,6 +126,8 @@ function presented(page) {
 }
 
 document.addEventListener("DOMContentLoaded", () => {
+  // What scrolls can be scrolled by keys.
+  for (const box of document.querySelectorAll(".highlight pre, .table-wrapper, .picture")) box.tabIndex = 0;
   if (rows().length) filtered(rows());
   const parts = [...document.querySelectorAll("[data-pair]")];
   if (parts.length) compared(parts);

@@ -189,7 +189,8 @@ def svg(drawn: list[Step]) -> Iterator[str]:
     width = _LEFT + (right if third is None else third)
     began = drawn[0].event.time if drawn else 0.0
     yield (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom + 10}" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom + 10}" role="img"'
+        f' aria-label="{len(drawn)} messages, drawn as arrows between client and server">'
         f"<style>{_STYLE}</style><defs>"
         '<marker id="full" markerWidth="9" markerHeight="8" refX="8" refY="4" orient="auto">'
         '<path d="M0 0L9 4L0 8z" fill="context-stroke" stroke="none"/></marker>'
