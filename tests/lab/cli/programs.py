@@ -708,3 +708,29 @@ PROGRAMS: Final = [
     ),
     _wrong(25, _FRESH, "", ("name=names[-1]", "name=names[0]")),
 ]
+
+SPOKEN: Final = """import json, sys
+_dumps = json.dumps
+def _said(value, **options):
+    if not (isinstance(value, dict) and "jsonrpc" in value):
+        return _dumps(value, **options)
+    {says}
+json.dumps = _said
+"""
+"""In front of a program: how it says its messages, whatever they are."""
+AS_WELL: Final = (
+    "return _dumps(value, sort_keys=True)",
+    'return _dumps(value, separators=(",", ":"))',
+    'print("said", file=sys.stderr); return _dumps(value)',
+)
+"""Ways of speaking that are as good, for each exercise."""
+BADLY: Final = (
+    'return _dumps({**value, "jsonrpc": "1.0"})',
+    'return _dumps({name: value[name] for name in value if name != "jsonrpc"})',
+    'return _dumps({name: [each] if name == "id" else each for name, each in value.items()})',
+    'return _dumps({name: [] if name in ("params", "result", "error") else value[name] for name in value})',
+    "return _dumps({name.upper(): each for name, each in value.items()})",
+    "return _dumps([value])",
+    "return _dumps(value)[:-1]",
+)
+"""Ways of speaking with which no exercise is solved."""
