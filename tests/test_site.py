@@ -22,6 +22,7 @@ NOTE, WALK, QUESTION = (
     "walks/call_http_2025-11-25.html",
     "spec_notes/questions/opening.html",
 )
+PAGES = ["index.html", NOTE, WALK, QUESTION, "differences.html", "names.html", "zh/index.html"]
 WIDTHS = (1280, 400)
 
 built = pytest.mark.skipif(not SITE.exists(), reason="no site: pip install -e '.[site]' && python .ci/site")
@@ -45,10 +46,8 @@ def opened(browser: Browser, page: str, width: int = 1280, dark: bool = False) -
 
 
 def click(browser: Browser, css: str) -> None:
-    browser._post(
-        "/execute/sync",
-        {"script": "document.querySelector(arguments[0]).scrollIntoView({ block: 'center', behavior: 'instant' })", "args": [css]},
-    )
+    script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center', behavior: 'instant' })"
+    browser._post("/execute/sync", {"script": script, "args": [css]})
     found = browser._post("/element", {"using": "css selector", "value": css})
     browser._post(f"/element/{next(iter(found.values()))}/click", {})
 
@@ -164,7 +163,7 @@ def test_the_slides_fill_the_screen_and_turn_by_keys(browser: Browser) -> None:
 @built
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: bash .ci/peers")
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, True)])
-@pytest.mark.parametrize("page", ["index.html", NOTE, WALK, QUESTION, "differences.html", "names.html", "zh/index.html"])
+@pytest.mark.parametrize("page", PAGES)
 def test_axe_finds_nothing_serious(browser: Browser, page: str, width: int, dark: bool) -> None:
     look = (
         "const done = arguments[arguments.length - 1];"

@@ -109,8 +109,7 @@ def exercise(path: Path, chinese: bool) -> str:
         "Mark it",
     )
     if chinese:
-        kind = title.rpartition(" (")[2].rstrip(")")
-        title, task = f"{number}. {dict(facts)['title']} ({kind})", dict(facts)["task"]
+        title, task = f"{number}. {title_of(path)}", dict(facts)["task"]
         words = ("提示", f"规范：[{where}]({published})，{revision}", "开始", "检查")
     hints = [value.split(" | ")[chinese] for key, value in facts if key == "hint"]
     code = text.split('"""', 2)[2].strip("\n")

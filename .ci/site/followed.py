@@ -112,6 +112,24 @@ def is_main(step: dict[str, Any]) -> bool:
     return "message" in step or not (step["file"].startswith("kit/") or step["name"].split(".")[-1].startswith("_"))
 
 
+@cache
+def recorded_steps(name: str) -> list[dict[str, Any]]:
+    """The steps of a walk; waits until it has been recorded."""
+    recordings.result(f"walk:{name}")
+    return steps_of(json.loads((RECORDED / f"{name}.json").read_text("utf-8")))
+
+
+@cache
+def at_work() -> dict[tuple[str, int], tuple[str, int]]:
+    """For each function of a walk, by its file and line, the first page that shows it at work, and the step there."""
+    found: dict[tuple[str, int], tuple[str, int]] = {}
+    for walk in WALKS:
+        for number, step in enumerate(recorded_steps(name_of(walk)), 1):
+            if "file" in step:
+                found.setdefault((f"mcp_ref/{step['file']}", step["first"]), (name_of(walk), number))
+    return found
+
+
 class Followed(SphinxDirective):
     """See the head."""
 
@@ -119,15 +137,14 @@ class Followed(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Make a part for each step."""
-        recordings.result(f"walk:{self.arguments[0]}")
-        steps = steps_of(json.loads((RECORDED / f"{self.arguments[0]}.json").read_text("utf-8")))
-        functions = [step for step in steps if "message" not in step]
+        listed = recorded_steps(self.arguments[0])
+        functions = [step for step in listed if "message" not in step]
         lead = (
             f"{len(functions)} functions in {len({step['file'] for step in functions})} files, on both sides, "
-            f"{sum(map(is_main, functions))} of them on the main path; and {len(steps) - len(functions)} messages. "
+            f"{sum(map(is_main, functions))} of them on the main path; and {len(listed) - len(functions)} messages. "
             "What the client does stands on the left, what the server does on the right."
         )
-        return [nodes.paragraph("", lead), *(self.part(number, step) for number, step in enumerate(steps, 1))]
+        return [nodes.paragraph("", lead), *(self.part(number, step) for number, step in enumerate(listed, 1))]
 
     def part(self, number: int, step: dict[str, Any]) -> nodes.Node:
         """One step: a message, or a function."""

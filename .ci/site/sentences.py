@@ -161,7 +161,9 @@ class Sentences(SphinxDirective):
         if row.why:
             beside += nodes.paragraph("", "", *parsed(" ".join(WHY[row.why].split())))
         places = [place for each in row.code if (place := place_of(each)) is not None]
-        beside += [shown(place, lit(row, place), docname, app) for place in places]
+        for place in places:
+            beside += shown(place, lit(row, place), docname, app)
+            beside += self.at_work(place)
         tests = [place for each in row.tests if (place := place_of(each)) is not None]
         if tests:
             beside += nodes.rubric("", "Shown by")
@@ -175,6 +177,18 @@ class Sentences(SphinxDirective):
             if (place := rule_place(name)) is not None:
                 beside += shown(place, set(), docname, app)
         return made
+
+    def at_work(self, place: sources.Place) -> list[nodes.Node]:
+        """A link to a followed call in which a function runs, if there is one."""
+        import followed  # which shows code as this module does
+
+        found = followed.at_work().get((place.file, place.first)) if self.config.language == "en" else None
+        if found is None:
+            return []
+        link = nodes.reference(
+            "", f"{found[0].replace('_', ', ')}, step {found[1]}", refuri=f"page:walks/{found[0]}.md#step-{found[1]}"
+        )
+        return [nodes.paragraph("", "", nodes.Text("At work: "), link)]
 
     def since(self, revisions: list[str]) -> str:
         """The revisions of a sentence in few words."""

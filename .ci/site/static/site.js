@@ -128,7 +128,8 @@ function presented(page) {
 document.addEventListener("DOMContentLoaded", () => {
   // What scrolls can be scrolled by keys.
   for (const box of document.querySelectorAll(".highlight pre, .table-wrapper, .picture")) box.tabIndex = 0;
-  if (rows().length) filtered(rows());
+  const wide = rows().filter((row) => row.classList.contains("wide"));
+  if (wide.length) filtered(wide);
   const parts = [...document.querySelectorAll("[data-pair]")];
   if (parts.length) compared(parts);
   const slides = document.getElementById("slides-for-the-class");
