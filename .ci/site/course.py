@@ -17,6 +17,11 @@ from tests.lab.testing.recording import recorded
 ROOT = sources.ROOT
 LESSONS = sorted((ROOT / "examples").glob("[0-9][0-9]_*.py"))
 EXERCISES = sorted((ROOT / "examples" / "exercises").glob("[0-9][0-9]_*.py"))
+LESSONS_IN_CHINESE = (
+    "# 课程\n\n每课是一个能单独运行的程序，例如 `python examples/01_first_server.py`。代码和它的注释是英文。\n\n"
+    + "\n".join(f"- [](lessons/{path.stem}.md)" for path in LESSONS)
+    + "\n"
+)
 EXERCISES_IN_CHINESE = """# 练习
 
 每道练习是一个至多四十行的程序，里面有一处错误。在自己的目录里运行 `mcp-ref learn 1` 取得第一道，改好后用
@@ -46,8 +51,8 @@ def picture_of(lesson: Path) -> str:
     return "\n".join(shown) + (f"<p>{more} more, not drawn.</p>" if shown and more else "")
 
 
-def lesson(path: Path) -> str:
-    """The page of a lesson, as Markdown."""
+def lesson(path: Path, index: str) -> str:
+    """The page of a lesson, as Markdown, with a link to the list of all."""
     text = path.read_text("utf-8")
     docstring = ast.get_docstring(ast.parse(text)) or ""
     title, facts, *prose = docstring.split("\n\n")
@@ -57,7 +62,7 @@ def lesson(path: Path) -> str:
     rows = re.findall(r"(\w+): +(.*(?:\n +.*)*)", facts)
     page = dict(rows).get("Page", "")
     out = [
-        f"{ORPHAN}[The lessons](../examples/README.md)\n\n# {title.rstrip('.')}\n",
+        f"{ORPHAN}[The lessons]({index})\n\n# {title.rstrip('.')}\n",
         *(f"- **{name}**: {' '.join(value.split())}" for name, value in rows),
         "",
     ]

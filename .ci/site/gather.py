@@ -177,7 +177,7 @@ def english(site: Path) -> dict[str, str]:
     for walk in followed.WALKS:
         recordings.begin(workers, f"walk:{followed.name_of(walk)}", followed.record, walk)
     workers.shutdown(wait=False)
-    pages |= {f"lessons/{path.stem}.md": course.lesson(path) for path in course.LESSONS}
+    pages |= {f"lessons/{path.stem}.md": course.lesson(path, "../examples/README.md") for path in course.LESSONS}
     pages |= {page_for(each): relinked(each, prepared(each)) for each in DOCUMENTS}
     pages |= {"names.md": reference.names(), "differences.md": reference.differences()}
     pages["walks.md"] = followed.index()
@@ -213,7 +213,9 @@ TRANSLATED = ["spec_notes/path.md", *(each for each in DOCUMENTS if each.startsw
 CHINESE = {
     "index.md",
     "exercises.md",
+    "lessons.md",
     *TRANSLATED,
+    *(f"lessons/{path.stem}.md" for path in course.LESSONS),
     *(f"exercises/{path.stem}.md" for path in course.EXERCISES),
 }
 """The pages of the Chinese site."""
@@ -224,10 +226,15 @@ def chinese() -> dict[str, str]:
     exercises = {f"exercises/{path.stem}.md": course.exercise(path, chinese=True) for path in course.EXERCISES}
     first = relinked("README.zh.md", (ROOT / "README.zh.md").read_text("utf-8"), "zh_CN")
     pages = {
-        "index.md": first + tree(["spec_notes/path", "spec_notes/questions/README", "exercises"]),
+        "index.md": first + tree(["spec_notes/path", "spec_notes/questions/README", "lessons", "exercises"]),
+        "lessons.md": course.LESSONS_IN_CHINESE,
         "exercises.md": course.EXERCISES_IN_CHINESE + course.listed_in_chinese(),
         **exercises,
     }
+    for path in course.LESSONS:
+        pages[f"lessons/{path.stem}.md"] = relinked(
+            f"lessons/{path.stem}.md", course.lesson(path, "../lessons.md"), "zh_CN"
+        )
     for document in TRANSLATED:
         pages[document] = relinked(document, prepared(document), "zh_CN")
     questions = [each.removesuffix(".md") for each in TRANSLATED if "/questions/" in each and "README" not in each]

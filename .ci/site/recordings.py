@@ -33,7 +33,8 @@ class Recorded(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Wait, and show it."""
-        picture = result(self.arguments[0])
+        # They are recorded for the English pages alone.
+        picture = result(self.arguments[0]) if self.config.language == "en" else ""
         title = [nodes.rubric("", *self.arguments[1:])] if self.arguments[1:] else []
         return [*title, markup(html=f'<div class="picture">{picture}</div>')] if picture else []
 

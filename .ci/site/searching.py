@@ -70,7 +70,7 @@ def _whole(app: Any, doctree: Any, docname: str) -> None:
     """Warn of a page of which a part is not translated: its English has changed, and its catalogue has not."""
     progress = doctree.get("translation_progress", {})
     left = progress.get("total", 0) - progress.get("translated", 0)
-    if app.config.language != "en" and docname.startswith("spec_notes/") and left:
+    if app.config.language != "en" and docname.startswith(("spec_notes/", "lessons/")) and left:
         logging.getLogger(__name__).warning("%d parts of this page are not in Chinese", left, location=docname)
 
 
