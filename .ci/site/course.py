@@ -27,8 +27,6 @@ EXERCISES_IN_CHINESE = """# 练习
 每道练习是一个至多四十行的程序，里面有一处错误。在自己的目录里运行 `mcp-ref learn 1` 取得第一道，改好后用
 `mcp-ref learn 1 --check` 检查。`MCP_REF_LANG=zh` 让任务和提示以中文显示。
 """
-ORPHAN = "---\norphan: true\n---\n"
-"""Of a page that its list has, and not the sidebar, which would be too long."""
 OUTPUT = "\n# Output:\n#\n"
 
 
@@ -62,7 +60,7 @@ def lesson(path: Path, index: str) -> str:
     rows = re.findall(r"(\w+): +(.*(?:\n +.*)*)", facts)
     page = dict(rows).get("Page", "")
     out = [
-        f"{ORPHAN}[The lessons]({index})\n\n# {title.rstrip('.')}\n",
+        f"[The lessons]({index})\n\n# {title.rstrip('.')}\n",
         *(f"- **{name}**: {' '.join(value.split())}" for name, value in rows),
         "",
     ]
@@ -118,7 +116,7 @@ def exercise(path: Path, chinese: bool) -> str:
         words = ("提示", f"规范：[{where}]({published})，{revision}", "开始", "检查")
     hints = [value.split(" | ")[chinese] for key, value in facts if key == "hint"]
     code = text.split('"""', 2)[2].strip("\n")
-    out = [f"{ORPHAN}# {title}\n", f"{task}\n", f"- {words[1]}", f"- {words[2]}: `mcp-ref learn {number}`"]
+    out = [f"# {title}\n", f"{task}\n", f"- {words[1]}", f"- {words[2]}: `mcp-ref learn {number}`"]
     out += [f"- {words[3]}: `mcp-ref learn {number} --check`\n", f"```python\n{code}\n```\n"]
     out += [f"```{{fold}} {words[0]} {which}\n{hint}\n```\n" for which, hint in enumerate(hints, 1)]
     return "\n".join(out)

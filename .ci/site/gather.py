@@ -100,6 +100,8 @@ def relinked(document: str, text: str, language: str = "en") -> str:
     return outside_of_code(text, lambda part: _LINK.sub(link, part))
 
 
+ORPHAN = "---\norphan: true\n---\n"
+"""Before a page that its list has and the sidebar does not, which would be too long."""
 TREES = {
     "Begin": [
         "spec_notes/path",
@@ -166,7 +168,7 @@ def english(site: Path) -> dict[str, str]:
     """Each page of the English site by its name; the pages of files are written at once."""
     pages = {
         "spec_notes/decisions/index.md": "# Decisions\n\nDecisions that concern the whole, one page each.\n",
-        **{f"exercises/{path.stem}.md": course.exercise(path, chinese=False) for path in course.EXERCISES},
+        **{f"exercises/{path.stem}.md": ORPHAN + course.exercise(path, chinese=False) for path in course.EXERCISES},
     }
     workers = ProcessPoolExecutor()
     sources.write(workers, site)
@@ -177,7 +179,9 @@ def english(site: Path) -> dict[str, str]:
     for walk in followed.WALKS:
         recordings.begin(workers, f"walk:{followed.name_of(walk)}", followed.record, walk)
     workers.shutdown(wait=False)
-    pages |= {f"lessons/{path.stem}.md": course.lesson(path, "../examples/README.md") for path in course.LESSONS}
+    pages |= {
+        f"lessons/{path.stem}.md": ORPHAN + course.lesson(path, "../examples/README.md") for path in course.LESSONS
+    }
     pages |= {page_for(each): relinked(each, prepared(each)) for each in DOCUMENTS}
     pages |= {"names.md": reference.names(), "differences.md": reference.differences()}
     pages["walks.md"] = followed.index()
@@ -227,8 +231,10 @@ def chinese() -> dict[str, str]:
     first = relinked("README.zh.md", (ROOT / "README.zh.md").read_text("utf-8"), "zh_CN")
     pages = {
         "index.md": first + tree(["spec_notes/path", "spec_notes/questions/README", "lessons", "exercises"]),
-        "lessons.md": course.LESSONS_IN_CHINESE,
-        "exercises.md": course.EXERCISES_IN_CHINESE + course.listed_in_chinese(),
+        "lessons.md": course.LESSONS_IN_CHINESE + tree([f"lessons/{path.stem}" for path in course.LESSONS]),
+        "exercises.md": course.EXERCISES_IN_CHINESE
+        + course.listed_in_chinese()
+        + tree([each.removesuffix(".md") for each in exercises]),
         **exercises,
     }
     for path in course.LESSONS:
