@@ -199,3 +199,4 @@ def test_the_check_of_links_finds_what_is_not_there(tmp_path: Path, monkeypatch:
         "a.html: no such page: c.html",
         "a.html: loads https://example.com/x.js",
     ]
+    assert links.external(tmp_path) == ["https://example.com/"]

@@ -1,7 +1,7 @@
 """The site, from what lies in the repository: `python -m pip install -e '.[site]' && python .ci/site`.
 
-It writes build/site (English) and build/site/zh (what is in Chinese as a whole), and checks every link within. Twelve
-conversations are recorded while it is made; nothing is fetched.
+It writes build/site (English) and build/site/zh (what is in Chinese as a whole), checks every link within, and lists in
+build/site-outside.txt those that lead outside. Conversations are recorded while it is made; nothing is fetched.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import links  # noqa: E402
 from sphinx.cmd.build import main as sphinx  # noqa: E402
 
 SITE, SOURCE = ROOT / "build" / "site", ROOT / "build" / "site-source"
+OUTSIDE = ROOT / "build" / "site-outside.txt"
 DOCTREES = ROOT / "build" / "site-doctrees"
 
 
@@ -43,8 +44,13 @@ def main() -> int:
     broken = links.broken(SITE)
     for each in broken:
         print(each)
+    outside = links.external(SITE)
+    OUTSIDE.write_text("".join(f"{each}\n" for each in outside), "utf-8")
     pages = sum(1 for _ in SITE.rglob("*.html"))
-    print(f"{pages} pages in {time.monotonic() - begun:.0f} s, {len(broken)} broken links: {SITE.relative_to(ROOT)}")
+    took = time.monotonic() - begun
+    print(
+        f"{pages} pages in {took:.0f} s, {len(broken)} broken links, {len(outside)} that lead outside: {OUTSIDE.name}"
+    )
     return failed or bool(broken)
 
 

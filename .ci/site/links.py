@@ -36,6 +36,12 @@ def broken(site: Path) -> list[str]:
     return [f"{path.relative_to(site)}: {wrong}" for path, wrong in found]
 
 
+def external(site: Path) -> list[str]:
+    """Return every address outside that some page links to, in order."""
+    found = {link for path in site.rglob("*.html") for link in Page(path).links}
+    return sorted(link for link in found if urlsplit(link).scheme in ("http", "https"))
+
+
 def _of(path: Path, page: Page, pages: dict[Path, Page]) -> Iterator[str]:
     for link in sorted(page.links | page.loads):
         parts = urlsplit(link)
