@@ -89,19 +89,20 @@ def steps_of(walk: dict[str, Any]) -> list[dict[str, Any]]:
     """Messages, and functions at their first call, by time; what a function ran later is added to its step."""
     steps: list[dict[str, Any]] = list(walk["messages"])
     for side in ("client", "server"):
-        first: dict[tuple[str, int], dict[str, Any]] = {}
+        # A comprehension belongs to the function that holds it, and has its name.
+        first: dict[tuple[str, str], dict[str, Any]] = {}
         by_number = {call["n"]: call for call in walk[side]}
         for call in walk[side]:
             if not walk["begun"] <= call["time"] <= walk["ended"] + SETTLING:
                 continue
-            step = first.get((call["file"], call["first"]))
+            step = first.get((call["file"], call["name"]))
             if step is None:
-                step = first[call["file"], call["first"]] = {**call, "side": side, "times": 0, "stack": []}
+                step = first[call["file"], call["name"]] = {**call, "side": side, "times": 0, "stack": []}
                 above = by_number.get(call["parent"])
                 while above is not None:
                     step["stack"].insert(0, above["name"])
                     above = by_number.get(above["parent"])
-            step["times"] += 1
+            step["times"] += call["first"] == step["first"]
             step["lines"] = sorted({*step["lines"], *call["lines"]})
         steps += first.values()
     return sorted(steps, key=lambda step: float(step["time"]))
