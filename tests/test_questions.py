@@ -19,16 +19,27 @@ from typing import Any
 import pytest
 import requests
 
-from mcp_ref import AnswerLost, Client, Context, McpError, Principal, Protection, RequestTimeout, Server, TraceEvent
+from mcp_ref import (
+    AnswerLost,
+    Client,
+    Command,
+    Context,
+    McpError,
+    Principal,
+    Protection,
+    RequestTimeout,
+    Server,
+    TraceEvent,
+)
 from tests.pages.basic.transports.streamable_http.modern import asked
 from tests.support.clock import until
 from tests.test_pictures import SESSION, STATELESS, question_in_a_call, question_in_rounds, told, weather
-from tests.test_spec_notes import notes
+from tests.test_spec_notes import ALL, notes
 from tests.test_where import said
 
 ROOT = Path(__file__).parent.parent
 QUESTIONS = sorted((ROOT / "spec_notes" / "questions").glob("[a-z]*.md"))
-WIDTH = 150
+WIDTH = 260
 HEADERS = (
     "mcp-protocol-version", "mcp-session-id", "mcp-method", "mcp-name", "last-event-id", "authorization",
     "www-authenticate",
@@ -47,11 +58,13 @@ def short(message: Any, whole: bool = False) -> str:
     def trimmed(value: Any, key: str = "") -> Any:
         if key in ("clientInfo", "serverInfo", "capabilities") or (key == "_meta" and not whole):
             return "…"
+        if key in ("inputSchema", "requestedSchema"):
+            return "…"
         if isinstance(value, dict):
             return {name: trimmed(each, name) for name, each in value.items() if name != "jsonrpc"}
         if isinstance(value, list):
             return [trimmed(each) for each in value]
-        return "…" if key in ("requestState", "inputSchema") else value
+        return "…" if key == "requestState" else value
 
     text = json.dumps(trimmed(message), ensure_ascii=False)
     return text if whole or len(text) <= WIDTH else text[: WIDTH - 1] + "…"
@@ -62,7 +75,8 @@ def head(http: dict[str, Any], names: tuple[str, ...] = HEADERS) -> str:
     words = [str(http.get("status") or http.get("method", ""))]
     given = http.get("headers", {})
     words += [f"{name}: {value}" for name in names for each, value in given.items() if each.lower() == name]
-    words += [f"(event {http['eventId']})" for _ in "1" if "eventId" in http]
+    # What an event asks, beside its id, is told of it again.
+    words += [f"(event {http['eventId']})" for _ in "1" if "eventId" in http and "retry" not in http]
     words += [f"(retry: {http['retry']})" for _ in "1" if "retry" in http]
     words += ["the client hangs up" for _ in "1" if "hangUp" in http]
     words += ["the stream ends" for _ in "1" if "end" in http]
@@ -73,8 +87,11 @@ def head(http: dict[str, Any], names: tuple[str, ...] = HEADERS) -> str:
 
 def lines(events: list[TraceEvent]) -> Lines:
     """The messages of a conversation, a line each; over HTTP with a line above for what HTTP says."""
-    out: Lines = []
+    out, ended = list[str](), set[Any]()
     for event in events:
+        if "hangUp" in (event.http or {}) and (event.http or {}).get("exchange") in ended:
+            continue  # there is nothing left to hang up
+        ended |= {(event.http or {}).get("exchange")} if "end" in (event.http or {}) else set()
         arrow, http = "C> " if event.direction == "send" else "S< ", event.http
         if http is not None and (event.message is None or "status" in http or "headers" in http):
             out.append(f"{arrow}{head(http)}")
@@ -117,8 +134,36 @@ def opening_stateless() -> Lines:
     return lines(told(weather(), lambda client: client.list_tools(), None))  # type: ignore[arg-type]
 
 
-def given_up(revision: str, over_http: bool) -> Lines:
-    """A call that takes longer than its caller waits; the server notices."""
+LATE = """
+import json, sys
+late = []
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["method"] == "tools/call":
+        late.append({"id": message["id"], "result": {"content": []}})
+    who = {"name": "x", "version": "1"}
+    about = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": who}
+    if message["method"] in ("initialize", "ping"):
+        # What was called is answered first, though it was given up: the two have crossed.
+        result = about if message["method"] == "initialize" else {}
+        for answer in (*late, {"id": message["id"], "result": result}):
+            print(json.dumps({"jsonrpc": "2.0", **answer}), flush=True)
+"""
+
+
+def crossed() -> Lines:
+    """A call that is given up, and answered all the same; the client goes on."""
+
+    def talk(client: Client) -> None:
+        with pytest.raises(RequestTimeout):
+            client.call_tool("count", timeout=0.5)
+        client.ping()
+
+    return lines([e for e in told(Command([sys.executable, "-c", LATE]), talk, SESSION)[3:] if e.message])
+
+
+def hung_up() -> Lines:
+    """A call over HTTP that takes longer than its caller waits; the server notices."""
     server, noticed = Server("slow"), threading.Event()
 
     @server.tool()
@@ -132,10 +177,8 @@ def given_up(revision: str, over_http: bool) -> Lines:
             client.call_tool("count", timeout=0.5)
         assert noticed.wait(10)
 
-    if not over_http:
-        return lines(told(server, talk, revision)[3:])
     with server.serve_http() as http:
-        return lines(told(http.url, talk, revision)[2:])
+        return lines(told(http.url, talk, STATELESS)[2:])
 
 
 def resumed() -> Lines:
@@ -190,10 +233,21 @@ def lost() -> Lines:
 
 
 def session_gone() -> Lines:
+    asked: dict[str, Any] = {"jsonrpc": "2.0", "method": "tools/list"}
     with weather().serve_http() as http:
-        gone = posted(http.url, {"id": 7, "jsonrpc": "2.0", "method": "tools/list"}, Mcp_Session_Id="of-yesterday")
-        opened = posted(http.url, {"id": 8, "jsonrpc": "2.0", "method": "initialize", "params": _OPENING})
-    return gone + [re.sub(r"(?i)(mcp-session-id: )(?!of-)\S+", r"\1…", line) for line in opened]
+        about = {"MCP_Protocol_Version": SESSION}
+        found = posted(http.url, {**asked, "id": 7}, **about, Mcp_Session_Id="of-yesterday")
+        opened, lines = opened_by_hand(http.url)
+        about["Mcp_Session_Id"] = opened
+        found += lines + posted(http.url, {"jsonrpc": "2.0", "method": "notifications/initialized"}, **about)
+        found += posted(http.url, {**asked, "id": 9}, **about)
+    return [line.replace(opened, "of-today") for line in found]
+
+
+def opened_by_hand(url: str, **headers: str) -> tuple[str, Lines]:
+    """A session that is opened by hand: its id, and the lines of `initialize`."""
+    lines = posted(url, {"jsonrpc": "2.0", "id": 8, "method": "initialize", "params": _OPENING}, **headers)
+    return next(line for line in lines if "mcp-session-id: " in line).partition("mcp-session-id: ")[2].split()[0], lines
 
 
 def no_such_method() -> Lines:
@@ -248,13 +302,10 @@ def made_up_state() -> Lines:
 
 def other_session() -> Lines:
     with guarded(weather(), ada=["read"], eve=["read"]) as http:
-        opened = requests.post(
-            http.url, json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": _OPENING}, timeout=10,
-            headers={"Accept": "application/json, text/event-stream", "Authorization": "Bearer ada"},
-        )  # fmt: skip
-        sent = {"Mcp_Session_Id": opened.headers["Mcp-Session-Id"], "Authorization": "Bearer eve"}
+        ada, _ = opened_by_hand(http.url, Authorization="Bearer ada")
+        sent = {"MCP_Protocol_Version": SESSION, "Mcp_Session_Id": ada, "Authorization": "Bearer eve"}
         found = posted(http.url, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}, **sent)
-    return [line.replace(opened.headers["Mcp-Session-Id"], "ADA'S") for line in found]
+    return [line.replace(ada, "ADA'S") for line in found]
 
 
 def rewritten() -> Lines:
@@ -308,12 +359,9 @@ def refused(revision: str) -> Lines:
     with guarded(server, ada=["read"]) as http:
         call = {"name": "note", "arguments": {}}
         if revision == SESSION:
-            opened = requests.post(
-                http.url, json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": _OPENING}, timeout=10,
-                headers={"Accept": "application/json, text/event-stream", "Authorization": "Bearer ada"},
-            )  # fmt: skip
+            session, _ = opened_by_hand(http.url, Authorization="Bearer ada")
             message = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
-            about = {"Mcp_Session_Id": opened.headers["Mcp-Session-Id"]}
+            about = {"MCP_Protocol_Version": SESSION, "Mcp_Session_Id": session}
         else:
             message = asked("tools/call", call, 2)
             about = {"MCP_Protocol_Version": STATELESS, "Mcp_Method": "tools/call", "Mcp_Name": "note"}
@@ -324,8 +372,8 @@ def refused(revision: str) -> Lines:
 TRAFFIC: dict[str, Callable[[], Lines]] = {
     "opening_session": opening_session,
     "opening_stateless": opening_stateless,
-    "cancelling_session": lambda: given_up(SESSION, False),
-    "cancelling_stateless": lambda: given_up(STATELESS, True),
+    "cancelling_session": crossed,
+    "cancelling_stateless": hung_up,
     "broken_session": resumed,
     "broken_stateless": lost,
     "not_found_session": session_gone,
@@ -362,7 +410,9 @@ def sentences(names: str) -> str:
     for name in names.split():
         note, row = rows[name]
         place = note.path.removeprefix("spec_notes/")
-        found.append(f"- {said(row.level, row.asked)} ([{place.removesuffix('.md')}](../{place}))")
+        having = [each for each in ALL if any(known.startswith(each) for known in row.ids)]
+        since = having[0] if len(having) == 1 else f"{having[0]} to {having[-1]}"
+        found.append(f"- {said(row.level, row.asked)} ([{place.removesuffix('.md')}](../{place}), {since})")
     return "\n".join(found)
 
 
