@@ -31,6 +31,7 @@ from mcp_ref import (
     Server,
     TraceEvent,
 )
+from mcp_ref.lab.words import SUBSCRIPTION_ID
 from tests.pages.basic.transports.streamable_http.modern import asked
 from tests.support.clock import until
 from tests.test_pictures import SESSION, STATELESS, question_in_a_call, question_in_rounds, told, weather
@@ -52,14 +53,16 @@ Lines = list[str]
 # -- how traffic is told ------------------------------------------------------------------------------------------
 
 
-def short(message: Any, whole: bool = False) -> str:
+def short(message: Any) -> str:
     """A message as one line, without what the question is not about: `jsonrpc`, and who the two sides are."""
 
     def trimmed(value: Any, key: str = "") -> Any:
-        if key in ("clientInfo", "serverInfo", "capabilities") or (key == "_meta" and not whole):
+        if key in ("clientInfo", "serverInfo", "capabilities") or (key == "_meta" and SUBSCRIPTION_ID not in value):
             return "…"
         if key in ("inputSchema", "requestedSchema"):
             return "…"
+        if key == "_meta" and SUBSCRIPTION_ID in value:
+            return {SUBSCRIPTION_ID: value[SUBSCRIPTION_ID]}
         if isinstance(value, dict):
             return {name: trimmed(each, name) for name, each in value.items() if name != "jsonrpc"}
         if isinstance(value, list):
@@ -67,7 +70,7 @@ def short(message: Any, whole: bool = False) -> str:
         return "…" if key == "requestState" else value
 
     text = json.dumps(trimmed(message), ensure_ascii=False)
-    return text if whole or len(text) <= WIDTH else text[: WIDTH - 1] + "…"
+    return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
 
 
 def head(http: dict[str, Any], names: tuple[str, ...] = HEADERS) -> str:
