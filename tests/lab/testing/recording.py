@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from mcp_ref.recording.record import read_trace
+
 ROOT = Path(__file__).parent.parent.parent.parent
 
 PROGRAM = """
@@ -30,8 +32,10 @@ runpy.run_path(program, run_name="__main__")
 
 
 def recorded(program: Path, folder: Path) -> list[Path]:
-    """Run a program, and give what each recorder in it has heard."""
+    """Run a program, and give what each recorder in it has heard; one whose server was gone before its client had said
+    anything, as in lesson 2, has nothing to give.
+    """
     env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'unhurried'}"}
     command = [sys.executable, "-c", PROGRAM, str(folder), str(program)]
     subprocess.run(command, env=env, check=True, capture_output=True, timeout=60)
-    return sorted(path for path in folder.glob("*.jsonl") if path.stat().st_size)
+    return sorted(path for path in folder.glob("*.jsonl") if any(each.direction == "send" for each in read_trace(path)))

@@ -35,7 +35,8 @@ server = Server("walk")
 def echo() -> str:
     return ""
 
-walk.watch()
+tracer = walk.Tracer(lines=False)
+tracer.start()
 with issuing() as issuer:
     issuer.publish("/keys", {"keys": [jwk(EC)]})
     protection = Protection(JwtVerifier(issuer.url), authorization_servers=[issuer.url], scopes=["a"])
@@ -44,9 +45,9 @@ with issuing() as issuer:
         auth.token = signed(issuer.claims(aud=http.url, exp=int(time.time()) + 600))
         with Client(http.url, auth=auth, revision=sys.argv[1]) as client:
             client.call_tool("echo")
-            walk.seen.clear()
+            tracer.begin()
             client.call_tool("echo")
-            seen = list(walk.seen)
+            seen = dict.fromkeys((call["file"], call["name"]) for call in tracer.calls)
 for file, name in seen:
     if file.startswith("pages/basic/authorization/"):
         print(file.removeprefix("pages/basic/authorization/").removesuffix(".py"), name)
