@@ -21,13 +21,14 @@ import requests
 
 from mcp_ref import (
     AnswerLost,
+    Cancel,
     Client,
     Command,
     Context,
     McpError,
     Principal,
     Protection,
-    RequestTimeout,
+    RequestCancelled,
     Server,
     TraceEvent,
 )
@@ -154,30 +155,51 @@ for line in sys.stdin:
 """
 
 
+def given_up(client: Client, begun: threading.Event) -> None:
+    """Call a tool, and give the call up once it has begun."""
+    enough = Cancel()
+
+    def interrupt() -> None:
+        assert begun.wait(10)
+        enough("no longer wanted")
+
+    other = threading.Thread(target=interrupt)
+    other.start()
+    with pytest.raises(RequestCancelled):
+        client.call_tool("count", cancel=enough)
+    other.join()
+
+
 def crossed() -> Lines:
     """A call that is given up, and answered all the same; the client goes on."""
+    events, begun = list[TraceEvent](), threading.Event()
+
+    def keep(event: TraceEvent) -> None:
+        events.append(event)
+        if "tools/call" in str(event.message):
+            begun.set()
 
     def talk(client: Client) -> None:
-        with pytest.raises(RequestTimeout):
-            client.call_tool("count", timeout=0.5)
+        given_up(client, begun)
         client.ping()
 
-    return lines([e for e in told(Command([sys.executable, "-c", LATE]), talk, SESSION)[3:] if e.message])
+    told(Command([sys.executable, "-c", LATE]), talk, SESSION, trace=keep)
+    return lines([event for event in events[3:] if event.message])
 
 
 def hung_up() -> Lines:
-    """A call over HTTP that takes longer than its caller waits; the server notices."""
-    server, noticed = Server("slow"), threading.Event()
+    """A call over HTTP that is given up; the server notices."""
+    server, begun, noticed = Server("slow"), threading.Event(), threading.Event()
 
     @server.tool()
     def count(ctx: Context) -> str:
+        begun.set()
         until(lambda: ctx.cancelled)
         noticed.set()
         return "too late"
 
     def talk(client: Client) -> None:
-        with pytest.raises(RequestTimeout):
-            client.call_tool("count", timeout=0.5)
+        given_up(client, begun)
         assert noticed.wait(10)
 
     with server.serve_http() as http:
