@@ -25,7 +25,7 @@ import pytest
 from mcp_ref import Client, Command, Context, Recorder, Server
 from mcp_ref.lab.cli import main as command_line
 from mcp_ref.lab.judge.check import check
-from mcp_ref.lab.judge.draw import MAX_ARROWS, brackets, mermaid, steps, svg
+from mcp_ref.lab.judge.draw import MAX_ARROWS, Step, brackets, mermaid, steps, svg
 from mcp_ref.recording.record import TraceEvent, to_row
 
 ROOT = Path(__file__).parent.parent
@@ -228,11 +228,16 @@ FILES = [path for place in ("examples/guides", "spec_notes") for path in sorted(
 PLACE = re.compile(r"(<!-- picture: (\w+) -->\n)(?:```mermaid\n.*?^```\n)?", re.MULTILINE | re.DOTALL)
 
 
-def drawn(name: str) -> str:
+def arrows(name: str) -> list[Step]:
+    """The arrows of a picture, from a run."""
     run, http = PICTURES[name]
     events = run()
     wrong = {finding.seq for finding in check(events) if finding.blame}
-    return "```mermaid\n" + "\n".join(mermaid(steps(events, http=http, wrong=wrong))) + "\n```\n"
+    return steps(events, http=http, wrong=wrong)
+
+
+def drawn(name: str) -> str:
+    return "```mermaid\n" + "\n".join(mermaid(arrows(name))) + "\n```\n"
 
 
 def places() -> dict[str, list[Path]]:

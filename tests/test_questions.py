@@ -36,7 +36,7 @@ from mcp_ref.lab.words import SUBSCRIPTION_ID
 from tests.pages.basic.transports.streamable_http.modern import asked
 from tests.support.clock import until
 from tests.test_pictures import SESSION, STATELESS, question_in_a_call, question_in_rounds, told, weather
-from tests.test_spec_notes import ALL, notes
+from tests.test_spec_notes import having, notes
 from tests.test_where import said
 
 ROOT = Path(__file__).parent.parent
@@ -435,9 +435,7 @@ def sentences(names: str) -> str:
     for name in names.split():
         note, row = rows[name]
         place = note.path.removeprefix("spec_notes/")
-        having = [each for each in ALL if any(known.startswith(each) for known in row.ids)]
-        since = having[0] if len(having) == 1 else f"{having[0]} to {having[-1]}"
-        found.append(f"- {said(row.level, row.asked)} ([{place.removesuffix('.md')}](../{place}), {since})")
+        found.append(f"- {said(row.level, row.asked)} ([{place.removesuffix('.md')}](../{place}), {having(row)})")
     return "\n".join(found)
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -200,3 +201,19 @@ def test_the_check_of_links_finds_what_is_not_there(tmp_path: Path, monkeypatch:
         "a.html: loads https://example.com/x.js",
     ]
     assert links.external(tmp_path) == ["https://example.com/"]
+
+
+def test_a_page_that_is_not_whole_in_chinese_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("sphinx", reason="needs the extra site")
+    monkeypatch.setattr(sys, "path", [str(ROOT / ".ci" / "site"), *sys.path])
+    import searching
+
+    chinese = SimpleNamespace(config=SimpleNamespace(language="zh_CN"))
+    whole = {"translation_progress": {"total": 3, "translated": 3}}
+    part = {"translation_progress": {"total": 3, "translated": 2}}
+    searching._whole(chinese, whole, "spec_notes/path")
+    assert not caplog.records
+    searching._whole(chinese, part, "spec_notes/path")
+    assert "1 parts of this page are not in Chinese" in caplog.text

@@ -84,6 +84,15 @@ class Row(NamedTuple):
         return f"{self.note}:{self.line}"
 
 
+def having(row: Row) -> str:
+    """The revisions, or the editions of an extension, whose sentences a row answers, in few words."""
+    found = [each for each in (*ALL, *EDITIONS) if any(name.startswith(f"{each}/") for name in row.ids)]
+    if found == list(ALL):
+        return "every revision"
+    together = " ".join(found) in " ".join(ALL)
+    return f"{found[0]} to {found[-1]}" if together and len(found) > 1 else ", ".join(found)
+
+
 class Note(NamedTuple):
     """One file under spec_notes/, with the rows beside it."""
 
@@ -552,6 +561,16 @@ def test_the_modules_and_notes_that_name_each_other_exist() -> None:
 
 
 # -- the reading itself -------------------------------------------------------------------------------------------
+
+
+def test_the_revisions_of_a_row_are_told_in_few_words() -> None:
+    def told(*revisions: str) -> str:
+        return having(Row("n", 1, "h", "a", "MUST", tuple(f"{each}/p#.1" for each in revisions), (), (), "", ""))
+
+    assert told(*ALL) == "every revision"
+    assert told("2025-03-26", "2025-06-18") == "2025-03-26 to 2025-06-18"
+    assert told("2024-11-05", "2025-06-18") == "2024-11-05, 2025-06-18"
+    assert (told("2026-07-28"), told("draft"), told()) == ("2026-07-28", "draft", "")
 
 
 def test_ids_are_expanded() -> None:

@@ -47,8 +47,8 @@ class Tracer:
 
     Attributes:
         calls: in the order in which they began: `time`, `thread`, `file`, `name`, `first` (its first line), `n`
-            (its number), `parent` (that of its caller; None: not ours) and `at` (the line of the parent that calls).
-            With `lines` also `lines`, `given` and `gave`. What records the conversation is left out.
+            (its number) and `parent` (that of its caller; None: not ours). With `lines` also `lines`, `given` and
+            `gave`; what records the conversation is left out then.
     """
 
     def __init__(self, lines: bool) -> None:
@@ -86,7 +86,7 @@ class Tracer:
         parent = None if caller is None else self._live[caller]
         name = code.co_qualname.replace(".<locals>", "").split(".<")[0]
         call: Call = {"time": time.time(), "thread": threading.current_thread().name, "file": file, "name": name}
-        call |= {"first": code.co_firstlineno, "at": caller.f_lineno if caller else 0, "parent": parent and parent["n"]}
+        call |= {"first": code.co_firstlineno, "parent": parent and parent["n"]}
         if self._lines:
             if file.startswith("recording") or (caller is not None and parent is None):
                 # What records is no part of the conversation, nor is what it calls.

@@ -16,9 +16,12 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(ROOT), str(HERE)]
 
-import gather  # noqa: E402
-import links  # noqa: E402
-from sphinx.cmd.build import main as sphinx  # noqa: E402
+try:
+    import gather
+    import links
+    from sphinx.cmd.build import main as sphinx
+except ModuleNotFoundError as missing:
+    sys.exit(f"{missing}: python -m pip install -e '.[site]'")
 
 SITE, SOURCE = ROOT / "build" / "site", ROOT / "build" / "site-source"
 OUTSIDE = ROOT / "build" / "site-outside.txt"

@@ -51,13 +51,9 @@ def written(self: Any, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
-def ignored(self: Any, node: nodes.Element) -> None:
-    """Show nothing of an element where a page has another form than HTML, and go on with what is in it."""
-
-
 def setup(app: Any) -> None:
     """Register the elements and the directive."""
     for element in (details, summary):
-        app.add_node(element, html=(opened, closed), gettext=(ignored, ignored))
-    app.add_node(markup, html=(written, None), gettext=(ignored, ignored))
+        app.add_node(element, html=(opened, closed))
+    app.add_node(markup, html=(written, None))
     app.add_directive("fold", Fold)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import logging
 
-from mcp_ref.lab.judge.check import check
-from mcp_ref.lab.judge.draw import steps, svg
-from tests.test_pictures import PICTURES, PLACE
+from mcp_ref.lab.judge.draw import svg
+from tests.test_pictures import PICTURES, PLACE, arrows
+
+__all__ = ["PICTURES", "drawn", "with_pictures"]
 
 
 def drawn(name: str) -> str:
     """One of them, as SVG."""
     logging.disable()  # some runs fail on purpose, and say so
-    run, http = PICTURES[name]
-    events = run()
-    wrong = {finding.seq for finding in check(events) if finding.blame}
-    return "\n".join(svg(steps(events, http=http, wrong=wrong)))
+    return "\n".join(svg(arrows(name)))
 
 
 def with_pictures(text: str) -> str:

@@ -11,6 +11,7 @@ import inspect
 import re
 from collections.abc import Collection
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import sources
@@ -21,7 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 import mcp_ref.lab.judge.check  # noqa: F401  (declares the rules of the checker)
 from mcp_ref.lab.judge.rulebook import RULES
 from tests.lab.judge.rules import rows as rule_rows
-from tests.test_spec_notes import ALL, EDITIONS, SITE, TABLE, Note, Row, headings_of, notes, read_note
+from tests.test_spec_notes import ALL, EDITIONS, SITE, TABLE, Note, Row, having, headings_of, notes, read_note
 from tests.test_where import all_comments
 
 ROOT = sources.ROOT
@@ -102,7 +103,7 @@ def rule_place(name: str) -> sources.Place | None:
     written = getattr(inspect.unwrap(function), "__code__", None) if function is not None else None
     if written is None:
         return None
-    file = sources.Path(written.co_filename).relative_to(ROOT).as_posix()
+    file = Path(written.co_filename).relative_to(ROOT).as_posix()
     return sources.definitions(file).get(written.co_qualname.replace(".<locals>", ""))
 
 
@@ -150,7 +151,7 @@ class Sentences(SphinxDirective):
         line = summary(
             "", "", nodes.strong(row.level, row.level, classes=["level"]), nodes.Text(" "), *parsed(row.asked)
         )
-        line += nodes.inline("", " " + self.since(revisions), classes=["revisions"])
+        line += nodes.inline("", f" {having(row)}", classes=["revisions"])
         made += line
         beside = nodes.container(classes=["beside"])
         made += beside
@@ -189,13 +190,6 @@ class Sentences(SphinxDirective):
             "", f"{found[0].replace('_', ', ')}, step {found[1]}", refuri=f"page:walks/{found[0]}.md#step-{found[1]}"
         )
         return [nodes.paragraph("", "", nodes.Text("At work: "), link)]
-
-    def since(self, revisions: list[str]) -> str:
-        """The revisions of a sentence in few words."""
-        known = [each for each in ALL if each in revisions]
-        if len(known) < 2 or known != list(ALL[ALL.index(known[0]) : ALL.index(known[-1]) + 1]):
-            return ", ".join(revisions)
-        return "every revision" if len(known) == len(ALL) else f"{known[0]} to {known[-1]}"
 
     def published(self, row: Row, revisions: list[str]) -> list[nodes.Node]:
         """Links to the published headings, one for each revision; an extension has none."""
