@@ -112,6 +112,12 @@ class Interrupter:
                 job()
         except KeyboardInterrupt:
             return time.monotonic() - due
+        except RuntimeError as error:
+            # `Condition.wait` gives its lock back, and takes it again, in Python code: Ctrl-C there leaves it free, and
+            # the `with` around it finds nothing to release.
+            if not isinstance(error.__context__, KeyboardInterrupt):
+                raise
+            return time.monotonic() - due
         return None
 
     def close(self) -> None:
