@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, timezone
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, Optional, TypedDict, TypeVar
 from uuid import UUID
@@ -49,15 +48,6 @@ class Node:
     children: list[Node] = field(default_factory=list)
 
 
-@dataclass
-class Positive:
-    n: int
-
-    def __post_init__(self) -> None:
-        if self.n <= 0:
-            raise ValueError("n must be positive")
-
-
 class Weather(TypedDict):
     city: str
     wind: NotRequired[float]
@@ -68,6 +58,11 @@ class Partial(TypedDict, total=False):
 
 
 UserId = NewType("UserId", int)
+
+
+@pytest.fixture
+def pydantic() -> Any:
+    return pytest.importorskip("pydantic", reason="needs pydantic, which comes with the official SDK")
 
 
 class Read(NamedTuple):
@@ -87,14 +82,30 @@ def inspect(function: Callable[..., Any]) -> Read:
     return Read(*json_arguments(handler), schema, problems, handler.context, handler.summary)
 
 
-def of(hint: Any) -> Read:
-    """Return what is read from a function with one parameter `v` of that hint."""
+def of_hint(hint: Any) -> Callable[..., Any]:
+    """A function with one parameter `v` of that hint."""
 
     def f(v):  # type: ignore[no-untyped-def]
         return v
 
     f.__annotations__ = {"v": hint}
-    return inspect(f)
+    return f
+
+
+def of(hint: Any) -> Read:
+    return inspect(of_hint(hint))
+
+
+def schema_in(hint: Any) -> Any:
+    """Return the schema of a hint, as it stands in that of the arguments."""
+    return of(hint).input_schema["properties"]["v"]
+
+
+def problems_of(function: Callable[..., Any], given: dict[str, Any]) -> list[str]:
+    """Return what is wrong with arguments."""
+    with pytest.raises(SchemaMismatch) as caught:
+        inspect(function).arguments(given)
+    return caught.value.problems
 
 
 def returning(hint: Any) -> Read:
@@ -135,95 +146,59 @@ def test_without_parameters_only_the_empty_object_is_accepted() -> None:
     assert inspect(now).arguments({}) == {}
 
 
-POINT = {
-    "type": "object",
-    "properties": {
-        "x": {"type": "integer"},
-        "y": {"type": "integer", "description": "how far up", "default": 0},
-        "tags": {"type": "array", "items": {"type": "string"}},
-    },
-    "required": ["x"],
-    "additionalProperties": False,
-}
+def array(**words: Any) -> dict[str, Any]:
+    return {"type": "array", **words}
 
+
+def closed(properties: dict[str, Any], **words: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, **words, "additionalProperties": False}
+
+
+NUMBER, INTEGER, TEXT, NULL = ({"type": kind} for kind in ("number", "integer", "string", "null"))
+POINT = closed({"x": INTEGER, "y": INTEGER | {"description": "how far up", "default": 0}, "tags": array(items=TEXT)})
+POINT |= {"required": ["x"]}
+ROW = array(minItems=2, maxItems=2, prefixItems=[INTEGER, TEXT])
+INTEGERS = {"type": "object", "additionalProperties": INTEGER}
+WEATHER = closed({"city": TEXT, "wind": NUMBER}, required=["city"])
+A_TIME, OF_DAY = datetime(2025, 11, 25, 10, tzinfo=UTC), {"type": "string", "examples": ["10:15", "10:15:00Z"]}
+TIMES = [
+    ("10:00:00Z", time(10, tzinfo=UTC)), ("10:15:00.5", time(10, 15, 0, 500_000)), ("10:15z", time(10, 15, tzinfo=UTC)),
+    ("23:00+05:30", time(23, tzinfo=timezone(timedelta(minutes=330)))),
+]  # fmt: skip
+NO_TIMES = ["10 o'clock", "25:00", "2025-11-25T10:15:00Z", "", 5]
+AN_ID = UUID(int=0x123E4567E89B12D3A456426614174000)
 HINTS: list[tuple[Any, dict[str, Any], list[tuple[Any, Any]], list[Any]]] = [
-    (str, {"type": "string"}, [("a", "a")], [5, None, ["a"]]),
-    (int, {"type": "integer"}, [(5, 5), (5.0, 5)], [5.5, "5", True]),
-    (float, {"type": "number"}, [(5.5, 5.5), (5, 5)], ["5", False]),
+    (str, TEXT, [("a", "a")], [5, None, ["a"]]),
+    (int, INTEGER, [(5, 5), (5.0, 5)], [5.5, "5", True]),
+    (float, NUMBER, [(5.5, 5.5), (5, 5)], ["5", False]),
     (bool, {"type": "boolean"}, [(True, True)], [1, 0, "true"]),
-    (None, {"type": "null"}, [(None, None)], [0]),
+    (None, NULL, [(None, None)], [0]),
     (Any, {}, [(5, 5), ({"a": [1]}, {"a": [1]})], []),
-    (list, {"type": "array"}, [([1, "a"], [1, "a"])], ["a"]),
-    (list[int], {"type": "array", "items": {"type": "integer"}}, [([1, 2.0], [1, 2])], [["1"], {}]),
-    (Sequence[str], {"type": "array", "items": {"type": "string"}}, [(["a"], ["a"])], ["a"]),
-    (tuple[int, ...], {"type": "array", "items": {"type": "integer"}}, [([1], (1,))], [[None]]),
-    (set[str], {"type": "array", "items": {"type": "string"}, "uniqueItems": True}, [(["a"], {"a"})], [["a", "a"]]),
-    (
-        tuple[int, str],
-        {"type": "array", "minItems": 2, "maxItems": 2, "prefixItems": [{"type": "integer"}, {"type": "string"}]},
-        [([1, "a"], (1, "a"))],
-        [[1], [1, "a", 2], ["a", 1]],
-    ),
+    (list, array(), [([1, "a"], [1, "a"])], ["a"]),
+    (list[int], array(items=INTEGER), [([1, 2.0], [1, 2])], [["1"], {}]),
+    (Sequence[str], array(items=TEXT), [(["a"], ["a"])], ["a"]),
+    (tuple[int, ...], array(items=INTEGER), [([1], (1,))], [[None]]),
+    (set[str], array(items=TEXT, uniqueItems=True), [(["a"], {"a"})], [["a", "a"]]),
+    (tuple[int, str], ROW, [([1, "a"], (1, "a"))], [[1], [1, "a", 2], ["a", 1]]),
     (dict, {"type": "object"}, [({"a": 1}, {"a": 1})], [[]]),
-    (
-        dict[str, int],
-        {"type": "object", "additionalProperties": {"type": "integer"}},
-        [({"a": 1}, {"a": 1})],
-        [{"a": ""}],
-    ),
+    (dict[str, int], INTEGERS, [({"a": 1}, {"a": 1})], [{"a": ""}]),
     (Mapping[str, Any], {"type": "object"}, [({"a": 1}, {"a": 1})], [5]),
-    (int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}, [(None, None), (1, 1)], ["1"]),
-    (Optional[str], {"anyOf": [{"type": "string"}, {"type": "null"}]}, [(None, None), ("a", "a")], [1]),  # noqa: UP045
+    (int | None, {"anyOf": [INTEGER, NULL]}, [(None, None), (1, 1)], ["1"]),
+    (Optional[str], {"anyOf": [TEXT, NULL]}, [(None, None), ("a", "a")], [1]),  # noqa: UP045
     (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}, [("a", "a")], ["c", 1, []]),
     (Literal[1, "a"], {"enum": [1, "a"]}, [(1, 1)], [True, "1"]),
     (Color, {"type": "string", "enum": ["red", "blue"]}, [("red", Color.RED)], ["RED", None, {}]),
     (Size, {"type": "integer", "enum": [1, 2]}, [(2, Size.LARGE)], [3, True]),
-    (UserId, {"type": "integer"}, [(7, 7)], ["7"]),
-    (Annotated[int, "how many"], {"type": "integer", "description": "how many"}, [(7, 7)], ["7"]),
+    (UserId, INTEGER, [(7, 7)], ["7"]),
+    (Annotated[int, "how many"], INTEGER | {"description": "how many"}, [(7, 7)], ["7"]),
     (Point, POINT, [({"x": 1}, Point(1)), ({"x": 1, "tags": ["a"]}, Point(1, 0, ["a"]))], [{}, {"x": 1, "z": 2}, 5]),
-    (
-        Weather,
-        {
-            "type": "object",
-            "properties": {"city": {"type": "string"}, "wind": {"type": "number"}},
-            "required": ["city"],
-            "additionalProperties": False,
-        },
-        [({"city": "x"}, {"city": "x"})],
-        [{"wind": 1}, {"city": "x", "wind": None}],
-    ),
-    (
-        Partial,
-        {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False},
-        [({}, {})],
-        [{"b": 1}],
-    ),
-    (
-        datetime,
-        {"type": "string", "format": "date-time"},
-        [("2025-11-25T10:00:00z", datetime(2025, 11, 25, 10, tzinfo=UTC))],
-        ["2025-11-25T10:00:00", "x", 5],
-    ),
-    (date, {"type": "string", "format": "date"}, [("2025-11-25", date(2025, 11, 25))], ["25.11.2025"]),
-    (
-        time,
-        {"type": "string", "examples": ["10:15", "10:15:00Z"]},
-        [
-            ("10:00:00Z", time(10, tzinfo=UTC)),
-            ("10:15", time(10, 15)),
-            ("10:15:00.5", time(10, 15, 0, 500_000)),
-            ("10:15z", time(10, 15, tzinfo=UTC)),
-            ("23:00+05:30", time(23, tzinfo=timezone(timedelta(minutes=330)))),
-        ],
-        ["10 o'clock", "25:00", "10:60", "10:15:61", "2025-11-25T10:15:00Z", "", 5],
-    ),
-    (
-        UUID,
-        {"type": "string", "format": "uuid"},
-        [("123e4567-e89b-12d3-a456-426614174000", UUID(int=0x123E4567E89B12D3A456426614174000))],
-        ["1"],
-    ),
-    (Path, {"type": "string"}, [("a/b", Path("a/b"))], [5]),
+    (Weather, WEATHER, [({"city": "x"}, {"city": "x"})], [{"wind": 1}, {"city": "x", "wind": None}]),
+    (Partial, closed({"a": INTEGER}), [({}, {})], [{"b": 1}]),
+    (datetime, TEXT | {"format": "date-time"}, [("2025-11-25T10:00:00z", A_TIME)], ["2025-11-25T10:00:00", "x", 5]),
+    (date, TEXT | {"format": "date"}, [("2025-11-25", date(2025, 11, 25))], ["25.11.2025"]),
+    (time, OF_DAY, TIMES, NO_TIMES),
+    (UUID, TEXT | {"format": "uuid"}, [(str(AN_ID), AN_ID)], ["1"]),
+    (Path, TEXT, [("a/b", Path("a/b"))], [5]),
 ]
 
 
@@ -249,8 +224,7 @@ def test_the_schema_of_a_hint_its_check_and_the_library_agree(
 
 def test_a_dataclass_that_holds_itself_goes_to_defs() -> None:
     found = of(Node)
-    assert found.input_schema["properties"]["v"] == {"$ref": "#/$defs/Node"}
-    assert list(found.input_schema["$defs"]) == ["Node"]
+    assert schema_in(Node) == {"$ref": "#/$defs/Node"} and list(found.input_schema["$defs"]) == ["Node"]
     value = {"value": 1, "children": [{"value": 2}]}
     assert found.arguments({"v": value}) == {"v": Node(1, [Node(2)])}
     assert jsonschema.Draft202012Validator(found.input_schema).is_valid({"v": value})
@@ -265,18 +239,10 @@ def test_a_default_is_shown_only_where_it_is_json_and_fits() -> None:
     def f(a: Color = Color.RED, b: int = None, c: Any = object(), d: Point = Point(1)) -> None:  # type: ignore  # noqa: B008
         return None
 
-    shown = {name: value.get("default", "-") for name, value in inspect(f).input_schema["properties"].items()}
+    found = inspect(f)
+    shown = {name: value.get("default", "-") for name, value in found.input_schema["properties"].items()}
     assert shown == {"a": "red", "b": "-", "c": "-", "d": {"x": 1, "y": 0, "tags": []}}
-    assert "required" not in inspect(f).input_schema
-    assert inspect(f).arguments({}) == {}
-
-
-def test_keyword_only_parameters_and_parameters_without_a_hint_are_arguments_too() -> None:
-    def f(a, *, b: int):  # type: ignore[no-untyped-def]
-        return a
-
-    assert inspect(f).input_schema["properties"] == {"a": {}, "b": {"type": "integer"}}
-    assert inspect(f).input_schema["required"] == ["a", "b"]
+    assert "required" not in found.input_schema and found.arguments({}) == {}
 
 
 # -- descriptions
@@ -331,39 +297,32 @@ def test_the_context_parameter_is_found_and_left_out() -> None:
         assert inspect(function).context == "ctx"
         assert list(inspect(function).input_schema["properties"]) == ["a"]
 
-
-def test_the_context_may_be_named_by_a_string_that_only_type_checkers_resolve() -> None:
     class Ctx:
-        pass
+        """Of a name that only type checkers resolve in the handler's module."""
 
     def f(c: Ctx, a: int) -> None: ...
 
     assert inspect_handler(f, Ctx).context == "c"
 
 
-# -- what is refused
+# -- what is a function
 
 
-def test_hints_that_have_no_schema_name_function_parameter_and_hint() -> None:
-    for hint in (bytes, complex, object.__class__, [int], Callable[[], int], dict[int, str], Literal[b"x"], "Nowhere"):
-        with pytest.raises(TypeError, match=r"of\.<locals>\.f: .*") as caught:
-            of(hint)
-        assert "'v'" in str(caught.value) or "Nowhere" in str(caught.value)
+@pytest.mark.parametrize(
+    "hint", [bytes, complex, object.__class__, [int], Callable[[], int], dict[int, str], Literal[b"x"], "Nowhere"]
+)
+def test_a_hint_that_has_no_schema_is_named_with_its_function_and_parameter(hint: Any) -> None:
+    with pytest.raises(TypeError, match=r"of_hint\.<locals>\.f: .*('v'|Nowhere)"):
+        of(hint)
 
 
-def test_parameters_that_cannot_be_given_by_name_are_refused() -> None:
+def test_functions_that_cannot_be_called_by_names_or_run_in_an_event_loop_or_yield_are_refused() -> None:
     def star(*args: int) -> None: ...
 
     def stars(**kwargs: int) -> None: ...
 
     def positional(a: int, /) -> None: ...
 
-    for function in (star, stars, positional):
-        with pytest.raises(TypeError, match="arguments come by name"):
-            inspect(function)
-
-
-def test_coroutines_and_generators_are_refused() -> None:
     async def coroutine() -> None: ...
 
     def generator():  # type: ignore[no-untyped-def]
@@ -372,27 +331,25 @@ def test_coroutines_and_generators_are_refused() -> None:
     async def both():  # type: ignore[no-untyped-def]
         yield 1
 
+    for function in (star, stars, positional):
+        with pytest.raises(TypeError, match="arguments come by name"):
+            inspect(function)
     for function in (coroutine, generator, both):
         with pytest.raises(TypeError, match="a handler"):
             inspect(function)
 
 
-def test_methods_partials_and_callable_objects_are_functions_too() -> None:
-    class Tools:
-        def method(self, a: int) -> None:
-            """A method."""
+class Keeper:
+    """An object."""
 
-        def __call__(self, b: int) -> None:
-            """An object."""
+    def method(self, a: int, b: int, c: str = "c") -> str:
+        return f"{a} {b} {c}"
 
-    assert list(inspect(Tools().method).input_schema["properties"]) == ["a"]
-    assert list(inspect(Tools()).input_schema["properties"]) == ["b"]
-    assert inspect(Tools()).summary == "An object."
+    __call__ = method
 
-    def f(a: int, b: int) -> None: ...
 
-    partial = functools.partial(f, b=2)
-    assert inspect(partial).input_schema["required"] == ["a"]
+def decorated(function: Any) -> Any:
+    return functools.wraps(function)(lambda *args, **keywords: function(*args, **keywords))
 
 
 def test_what_is_bound_already_is_not_an_argument_whatever_a_decorator_says() -> None:
@@ -400,30 +357,43 @@ def test_what_is_bound_already_is_not_an_argument_whatever_a_decorator_says() ->
         """A function."""
         return f"{a} {b} {c}"
 
-    def decorated(function: Any) -> Any:
-        return functools.wraps(function)(lambda *args, **keywords: function(*args, **keywords))
-
     named = functools.update_wrapper(functools.partial(f, 1), f)
     for function in (
         named, functools.partial(named), decorated(named), functools.partial(decorated(f), 1),
-        decorated(functools.partial(f, 1)), decorated(decorated(named)),
+        decorated(functools.partial(f, 1)), decorated(decorated(named)), functools.partial(Keeper(), 1),
         functools.update_wrapper(functools.partial(decorated(f), 1), f),
         functools.update_wrapper(functools.partial(Keeper().method, 1), f),
         decorated(functools.partial(Keeper().method, 1)),
     ):  # fmt: skip
         found = inspect(function)
-        assert {name: each["type"] for name, each in found.input_schema["properties"].items()} == {
-            "b": "integer",
-            "c": "string",
-        }
+        types = {name: each["type"] for name, each in found.input_schema["properties"].items()}
+        assert types == {"b": "integer", "c": "string"}
         assert function(**found.arguments({"b": 2})) == "1 2 c"
     once = inspect(functools.lru_cache(f))
-    assert once.input_schema["properties"]["a"] == {"type": "integer"} and once.summary == "A function."
+    assert once.input_schema["properties"]["a"] == INTEGER and once.summary == "A function."
 
 
-class Keeper:
-    def method(self, a: int, b: int, c: str = "c") -> str:
-        return f"{a} {b} {c}"
+def test_the_parameters_of_a_plain_function_are_those_that_inspect_finds() -> None:
+    def plain(a, b: str = "b", *, c: bool, d: list[int] | None = None) -> None:  # type: ignore[no-untyped-def]
+        e = a  # noqa: F841
+
+    class Owner:
+        def method(self, a, b: str = "b", *, c: bool, d: list[int] | None = None) -> None: ...  # type: ignore[no-untyped-def]
+
+        __call__ = method
+
+    for function in (plain, Owner().method, Owner(), decorated(plain)):
+        found = inspect_handler(function, Context)
+        defaults = {each.name: each.default for each in found.parameters.values()}
+        assert defaults == {"a": (), "b": ("b",), "c": (), "d": (None,)}
+        assert found.unnamed is None and not found.open_ended
+        assert inspect(function).input_schema["required"] == ["a", "c"]
+        assert inspect(function).input_schema["properties"]["a"] == {}
+
+    def varied(a: int, /, b: int = 1, *rest: int, c: int = 2, **more: int) -> None: ...
+
+    found = inspect_handler(varied, Context)
+    assert [*found.parameters] == ["b", "c"] and found.unnamed and found.open_ended
 
 
 PLAIN = """
@@ -450,50 +420,21 @@ def test_registering_plain_functions_imports_nothing_that_is_slow_to_import() ->
     assert done.stdout == "none\n"
 
 
-def test_the_parameters_of_a_plain_function_are_those_that_inspect_finds() -> None:
-    def plain(a: int, b: str = "b", *, c: bool, d: list[int] | None = None) -> None:
-        e = a  # noqa: F841
-
-    class Owner:
-        def method(self, a: int, b: str = "b", *, c: bool, d: list[int] | None = None) -> None: ...
-
-    @functools.wraps(plain)
-    def decorated(*args: Any, **kwargs: Any) -> None: ...
-
-    for function in (plain, Owner().method, decorated):
-        found = inspect_handler(function, Context)
-        assert {each.name: each.default for each in found.parameters.values()} == {
-            "a": (), "b": ("b",), "c": (), "d": (None,),
-        }  # fmt: skip
-        assert found.unnamed is None and not found.open_ended
-
-    def varied(a: int, /, b: int = 1, *rest: int, c: int = 2, **more: int) -> None: ...
-
-    found = inspect_handler(varied, Context)
-    assert [*found.parameters] == ["b", "c"] and found.unnamed and found.open_ended
-
-
 # -- problems
 
 
 def test_all_problems_are_told_with_their_paths() -> None:
     def f(city: str, days: int, where: Point, more: list[Point] | None = None) -> None: ...
 
-    with pytest.raises(SchemaMismatch) as caught:
-        inspect(f).arguments({"days": "3", "where": {"x": 1.5}, "typo": 1, "more": [{"x": 1}, {}]})
-    assert caught.value.problems == [
+    assert problems_of(f, {"days": "3", "where": {"x": 1.5}, "typo": 1, "more": [{"x": 1}, {}]}) == [
         "city: is required",
         'days: expected an integer, got a string: "3"',
         "more[1].x: is required",
         "typo: unknown; known: city, days, where, more",
         "where.x: expected an integer, got a fraction: 1.5",
     ]
-
-
-def test_a_union_tells_all_its_arms() -> None:
-    with pytest.raises(SchemaMismatch) as caught:
-        of(int | None).arguments({"v": "x"})
-    assert caught.value.problems == ['v: expected an integer or null, got a string: "x"']
+    # A union tells all its arms.
+    assert problems_of(of_hint(int | None), {"v": "x"}) == ['v: expected an integer or null, got a string: "x"']
 
 
 @dataclass
@@ -512,18 +453,14 @@ class Picky:
 @pytest.mark.parametrize(
     ("hint", "value", "problem"),
     [
-        (Positive, {"n": 0}, "v: n must be positive"),
         (Picky, {"how": "assert"}, "v: AssertionError"),
         (Picky, {"how": "other"}, "v: KeyError: 'other'"),
-        (Picky, {"how": "zero"}, "v: division by zero"),
         (list[Picky], [{"how": "value"}, {"how": "zero"}], "v[1]: division by zero"),
         (set[Picky], [{"how": "value"}], "v: no hash"),
     ],
 )
 def test_what_a_dataclass_itself_refuses_is_a_problem(hint: Any, value: Any, problem: str) -> None:
-    with pytest.raises(SchemaMismatch) as caught:
-        of(hint).arguments({"v": value})
-    assert caught.value.problems[0].startswith(problem)
+    assert problems_of(of_hint(hint), {"v": value})[0].startswith(problem)
 
 
 @dataclass
@@ -551,15 +488,13 @@ class Handmade:
         self.x = x + more
 
 
-@pytest.mark.parametrize("hint", [Scaled, Unmade, list[Scaled], Unmade | None])
-def test_a_dataclass_that_its_fields_cannot_make_is_refused_when_registering(hint: Any) -> None:
-    with pytest.raises(TypeError, match=r"'v': (Scaled|Unmade) cannot be made from its fields: .*'(x|scale)'"):
-        of(hint)
+def test_a_dataclass_that_its_fields_cannot_make_is_refused_when_registering() -> None:
+    for hint in (Scaled, Unmade, list[Scaled], Unmade | None):
+        with pytest.raises(TypeError, match=r"'v': (Scaled|Unmade) cannot be made from its fields: .*'(x|scale)'"):
+            of(hint)
     # Whoever returns one has made it.
     assert returning(Scaled).output_problems({"x": 1}) == []
-
-
-def test_a_dataclass_with_an_init_of_its_own_is_made_by_that() -> None:
+    # One with an init of its own is made by that.
     assert of(ScaledByDefault).arguments({"v": {"x": 1}})["v"] == ScaledByDefault(1)
     assert of(Handmade).arguments({"v": {"x": 1}})["v"].x == 2
 
@@ -578,9 +513,8 @@ def test_a_return_type_without_structure_has_no_output_schema(hint: Any) -> None
 
 @pytest.mark.parametrize(
     ("hint", "kind"),
-    [(Point, "object"), (Weather, "object"), (Node, "object"), (dict[str, int], "object"), (dict[str, Any], "object"),
-     (list[int], "array"), (list[str], "array"), (list, "array"), (list[Any], "array"), (tuple, "array"),
-     (int, "integer"), (bool, "boolean"), (Color, "string")],
+    [(Point, "object"), (Weather, "object"), (dict[str, int], "object"), (list[int], "array"), (list[str], "array"),
+     (list, "array"), (list[Any], "array"), (tuple, "array"), (int, "integer"), (bool, "boolean"), (Color, "string")],
 )  # fmt: skip
 def test_a_return_annotation_gives_an_output_schema(hint: Any, kind: str) -> None:
     schema = returning(hint).output_schema
@@ -588,35 +522,31 @@ def test_a_return_annotation_gives_an_output_schema(hint: Any, kind: str) -> Non
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
-def test_a_dataclass_that_is_returned_promises_all_its_fields() -> None:
+def test_a_dataclass_that_is_returned_promises_all_its_fields_and_is_an_object_at_the_root() -> None:
     found = returning(Point)
     assert found.output_schema is not None
     assert found.output_schema["required"] == ["x", "y", "tags"]
     assert found.output_problems(to_json(Point(1))) == []
     assert found.output_problems({"x": "1", "y": 2, "tags": []}) == ['x: expected an integer, got a string: "1"']
-
-
-def test_a_recursive_dataclass_that_is_returned_is_an_object_at_the_root() -> None:
-    found = returning(Node)
-    assert found.output_schema is not None
-    value = to_json(Node(1, [Node(2)]))
-    assert found.output_problems(value) == []
-    assert jsonschema.Draft202012Validator(found.output_schema).is_valid(value)
-    assert not jsonschema.Draft202012Validator(found.output_schema).is_valid({"value": 1, "children": [{}]})
+    recursive = returning(Node)
+    assert recursive.output_schema is not None and recursive.output_schema["type"] == "object"
+    value, library = to_json(Node(1, [Node(2)])), jsonschema.Draft202012Validator(recursive.output_schema)
+    assert recursive.output_problems(value) == [] and library.is_valid(value)
+    assert not library.is_valid({"value": 1, "children": [{}]})
 
 
 @pytest.mark.parametrize("value", [time(10, 15), time(10, 15, tzinfo=UTC), time(10, 15, 0, 7), datetime(2025, 11, 25)])
-def test_a_time_that_is_returned_fits_its_schema(value: Any) -> None:
+def test_a_time_that_is_returned_fits_its_schema_and_one_without_a_zone_gets_one(value: Any) -> None:
     found = returning(type(value))
     assert found.output_problems(to_json(value)) == []
     assert found.output_problems("noon") != []
+    if isinstance(value, datetime):
+        assert of(datetime).arguments({"v": to_json(value)})["v"].tzinfo is not None
 
 
 def test_a_return_annotation_without_schema_is_refused() -> None:
     with pytest.raises(TypeError, match="the return annotation: bytes"):
         returning(bytes)
-    with pytest.raises(TypeError, match="complex"):
-        returning(complex)
 
 
 # -- bounds
@@ -649,24 +579,36 @@ class FieldInfo:
         self.metadata, self.description, self.alias, self.default_factory = list(metadata), description, alias, None
 
 
+class Marker:
+    """A note of a user's own, which says nothing of bounds."""
+
+    metadata = {"unit": "cm"}
+
+    def description(self) -> str:
+        return "not a text"
+
+
 Ge.__module__ = Len.__module__ = Predicate.__module__ = "annotated_types"
 FieldInfo.__module__ = "pydantic.fields"
+SOME, STARS = array(items=INTEGER, uniqueItems=True), FieldInfo(Ge(1), description="stars")
 
 
 @pytest.mark.parametrize(
     ("hint", "schema", "good", "bad"),
     [
-        (Annotated[int, Ge(1)], {"type": "integer", "minimum": 1}, 1, 0),
-        (Annotated[float, FieldInfo(Ge(0))], {"type": "number", "minimum": 0}, 0.5, -0.5),
-        (Annotated[str, Len(1, 2)], {"type": "string", "minLength": 1, "maxLength": 2}, "a", ""),
-        (Annotated[set[int], Len(1)], {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}, [1], []),
-        (Annotated[int | None, Ge(1)], {"anyOf": [{"type": "integer"}, {"type": "null"}], "minimum": 1}, None, 0),
-        (list[Annotated[int, Ge(1)]], {"type": "array", "items": {"type": "integer", "minimum": 1}}, [1], [0]),
+        (Annotated[int, STARS], INTEGER | {"minimum": 1, "description": "stars"}, 1, 0),
+        (Annotated[float, FieldInfo(Ge(0))], NUMBER | {"minimum": 0}, 0.5, -0.5),
+        (Annotated[str, Len(1, 2)], TEXT | {"minLength": 1, "maxLength": 2}, "a", ""),
+        (Annotated[set[int], Len(1)], SOME | {"minItems": 1}, [1], []),
+        (Annotated[int | None, Ge(1)], {"anyOf": [INTEGER, NULL], "minimum": 1}, None, 0),
+        (list[Annotated[int, Ge(1)]], array(items=INTEGER | {"minimum": 1}), [1], [0]),
+        # A note of somebody else is left alone.
+        (Annotated[int, Marker(), Point(1), "a text"], INTEGER | {"description": "a text"}, 1, "1"),
     ],
 )
 def test_the_bounds_of_a_hint_are_shown_and_kept(hint: Any, schema: Any, good: Any, bad: Any) -> None:
     found = of(hint)
-    assert found.input_schema["properties"]["v"].items() >= schema.items()
+    assert schema_in(hint) == schema
     assert jsonschema.Draft202012Validator(found.input_schema).is_valid({"v": good})
     assert not jsonschema.Draft202012Validator(found.input_schema).is_valid({"v": bad})
     found.arguments({"v": good})
@@ -674,17 +616,10 @@ def test_the_bounds_of_a_hint_are_shown_and_kept(hint: Any, schema: Any, good: A
         found.arguments({"v": bad})
 
 
-def test_a_result_keeps_its_bounds() -> None:
+def test_a_result_keeps_its_bounds_and_a_field_describes_a_parameter() -> None:
     assert returning(Annotated[int, Ge(1)]).output_problems(0) == ["0 is less than the minimum of 1"]
-
-
-def test_a_field_describes_a_parameter() -> None:
-    def f(v):  # type: ignore[no-untyped-def]
-        return v
-
-    f.__annotations__["v"] = Annotated[int, FieldInfo(Ge(1), description="stars")]
-    assert inspect(f).input_schema["properties"]["v"] == {"type": "integer", "description": "stars", "minimum": 1}
-    assert inspect_handler(f, Context).parameters["v"].description == "stars"
+    described = inspect_handler(of_hint(Annotated[int, STARS]), Context).parameters["v"]
+    assert described.description == "stars"
 
 
 @pytest.mark.parametrize(
@@ -704,30 +639,13 @@ def test_a_bound_that_is_not_understood_is_refused(hint: Any, names: str) -> Non
         of(hint)
 
 
-class Marker:
-    """A note of a user's own, which says nothing of bounds."""
-
-    metadata = {"unit": "cm"}
-
-    def description(self) -> str:
-        return "not a text"
-
-
-def test_a_note_of_somebody_else_is_left_alone() -> None:
-    assert of(Annotated[int, Marker()]).input_schema["properties"]["v"] == {"type": "integer"}
-    assert of(Annotated[int, Point(1), "a text"]).input_schema["properties"]["v"] == {
-        "type": "integer",
-        "description": "a text",
-    }
-
-
 def test_a_field_as_a_default_is_refused_with_what_to_write() -> None:
     def f(v: int = FieldInfo(Ge(1))) -> int:  # type: ignore[assignment]
         return v
 
     def g(v: dict[str, Any] = defaultdict(list)) -> None: ...  # noqa: B006
 
-    inspect(g)
+    assert inspect(g).arguments({}) == {}
     with pytest.raises(TypeError, match=r"parameter 'v'.*Annotated\[type, Field\(...\)\] = default"):
         inspect(f)
 
@@ -736,24 +654,22 @@ class Model:
     """A class that the hints know nothing of."""
 
 
-@pytest.mark.parametrize("hint", [Model, Decimal, timedelta, bytes])
+@pytest.mark.parametrize("hint", [Model, bytes])
 def test_a_hint_without_schema_is_refused_with_what_to_write(hint: Any) -> None:
     with pytest.raises(TypeError, match=f"{hint.__name__} has no JSON Schema here; write a dataclass.*input_schema="):
         of(hint)
 
 
-def test_pydantic_and_annotated_types_are_read_as_they_are() -> None:
-    pydantic = pytest.importorskip("pydantic", reason="needs pydantic, which comes with the official SDK")
+# -- pydantic
+
+
+def test_pydantic_and_annotated_types_are_read_as_they_are(pydantic: Any) -> None:
     field = pydantic.Field(ge=1, le=5, description="stars")
-    schema = {"type": "integer", "minimum": 1, "maximum": 5, "description": "stars"}
-    assert of(Annotated[int, field]).input_schema["properties"]["v"] == schema
-    of(Annotated[str, pydantic.StringConstraints(min_length=1)]).arguments({"v": "a"})
+    assert schema_in(Annotated[int, field]) == INTEGER | {"minimum": 1, "maximum": 5, "description": "stars"}
+    assert schema_in(Annotated[str, pydantic.StringConstraints(min_length=1)]) == TEXT | {"minLength": 1}
     for unread in (pydantic.StringConstraints(min_length=1, strip_whitespace=True), pydantic.AfterValidator(str)):
         with pytest.raises(TypeError, match="is not understood in this place"):
             of(Annotated[str, unread])
-
-
-# -- models of pydantic
 
 
 def read_model(function: Any) -> tuple[Read, jsonschema.Draft202012Validator]:
@@ -763,9 +679,7 @@ def read_model(function: Any) -> tuple[Read, jsonschema.Draft202012Validator]:
     return found, jsonschema.Draft202012Validator(found.input_schema)
 
 
-def test_a_model_of_pydantic_is_a_parameter_and_a_result() -> None:
-    pydantic = pytest.importorskip("pydantic", reason="needs pydantic, which comes with the official SDK")
-
+def test_a_model_of_pydantic_is_a_parameter_and_a_result(pydantic: Any) -> None:
     class Address(pydantic.BaseModel):  # type: ignore[misc, name-defined]
         street: str = pydantic.Field(min_length=1, description="with its number")
 
@@ -823,12 +737,13 @@ def test_a_model_of_pydantic_is_a_parameter_and_a_result() -> None:
         "x": [{"to": {"street": "1"}}, {"lines": ["x"]}],
         "z": 1,
     }
-    with pytest.raises(SchemaMismatch) as caught:
-        found.arguments(wrong)
-    assert [each.partition(":")[0] for each in caught.value.problems] == [
+    problems = problems_of(f, wrong)
+    assert [each.partition(":")[0] for each in problems] == [
         "v.lines", "v.to.street", "v.when", "w.to", "x[1].lines[0]", "x[1].to", "z",
     ]  # fmt: skip
-    assert caught.value.problems[0] == "v.lines: Value error, too many"
+    assert problems[0] == "v.lines: Value error, too many"
+    many = problems_of(f, {"v": {"to": {"street": "1"}, "lines": ["x"] * 10_000}})
+    assert len(many) == 10 and many[9].startswith("v.lines[9]: Input should be")
     # 4. What it returns.
     assert found.output_schema is not None and found.output_schema["type"] == "object"
     value = to_json([made["v"]])[0]
@@ -836,10 +751,12 @@ def test_a_model_of_pydantic_is_a_parameter_and_a_result() -> None:
     assert found.output_problems(value) == [] and json.dumps(value)
     assert jsonschema.Draft202012Validator(found.output_schema).is_valid(value)
     assert found.output_problems({"to": {}}) == ["to: 'street' is a required property"]
+    # 5. An argument that comes as a string is none.
+    with pytest.raises(TypeError, match="a string cannot be read as"):
+        string_arguments(inspect_handler(of_hint(Order), Context))
 
 
-def test_models_that_hold_themselves_are_generic_or_are_not_objects_keep_their_schemas() -> None:
-    pydantic = pytest.importorskip("pydantic", reason="needs pydantic, which comes with the official SDK")
+def test_models_that_hold_themselves_are_generic_or_are_not_objects_keep_their_schemas(pydantic: Any) -> None:
     T = TypeVar("T")
 
     class Tree(pydantic.BaseModel):  # type: ignore[misc, name-defined]
@@ -879,41 +796,12 @@ def test_models_that_hold_themselves_are_generic_or_are_not_objects_keep_their_s
         with pytest.raises(SchemaMismatch, match=r"^v"):
             found.arguments({"v": bad})
         # Also beside others, in whatever order, and as a result, whose root is an object.
-        several = inspect(of_hint(dict[str, hint] | list[Box[int]] | list[hint] | None))  # type: ignore[valid-type]
+        several = of(dict[str, hint] | list[Box[int]] | list[hint] | None)  # type: ignore[valid-type]
         assert isinstance(several.arguments({"v": [value]})["v"][0], hint)
         output = returning(hint).output_schema
         assert output is not None and output["type"] == "object"
         assert jsonschema.Draft202012Validator(output).is_valid(to_json(made))
         assert not jsonschema.Draft202012Validator(output).is_valid(bad)
-
-
-def of_hint(hint: Any) -> Any:
-    def f(v):  # type: ignore[no-untyped-def]
-        return v
-
-    f.__annotations__ = {"v": hint}
-    return f
-
-
-def test_a_value_with_many_faults_of_a_model_tells_the_first_ten() -> None:
-    pydantic = pytest.importorskip("pydantic", reason="needs pydantic, which comes with the official SDK")
-
-    class Row(pydantic.BaseModel):  # type: ignore[misc, name-defined]
-        cells: list[int]
-
-    with pytest.raises(SchemaMismatch) as caught:
-        of(Row).arguments({"v": {"cells": ["x"] * 10_000}})
-    assert len(caught.value.problems) == 10 and caught.value.problems[9].startswith("v.cells[9]: Input should be")
-
-
-def test_a_model_is_not_an_argument_that_comes_as_a_string() -> None:
-    pydantic = pytest.importorskip("pydantic", reason="needs pydantic, which comes with the official SDK")
-
-    class Row(pydantic.BaseModel):  # type: ignore[misc, name-defined]
-        cell: int
-
-    with pytest.raises(TypeError, match="a string cannot be read as"):
-        string_arguments(inspect_handler(of_hint(Row), Context))
 
 
 class Broken(ValueError):
@@ -947,18 +835,14 @@ def looking_like_a_model(schema: Any, refuses: Any = None) -> Any:
 
 @pytest.mark.parametrize(
     "schema",
-    [
-        None, 5, [], {"type": "objekt"}, {"$ref": "https://example.com/s"}, {"$ref": "#/$defs/none"},
-        {"const": object()},
-        RuntimeError("not now"), {"$defs": 5}, {"$defs": {"a": 5}}, {"description": "x" * (1 << 20)}, {"type": {}},
-        {"enum": [[]] * 10_001},
-    ],
+    [None, [], {"type": "objekt"}, {"$ref": "#/$defs/none"}, {"const": object()}, RuntimeError("not now"), {"$defs": 5},
+     {"$defs": {"a": 5}}, {"enum": [[]] * 10_001}],
     ids=lambda each: repr(each)[:30],
 )  # fmt: skip
 def test_a_model_without_a_schema_that_can_be_used_is_refused_when_registering(schema: Any) -> None:
-    for function in (of_hint(looking_like_a_model(schema)), of_hint(list[looking_like_a_model(schema)])):  # type: ignore[misc]
+    for hint in (looking_like_a_model(schema), list[looking_like_a_model(schema)]):  # type: ignore[misc]
         with pytest.raises(TypeError, match=r"'v': .*Alike cannot be used as a model"):
-            inspect(function)
+            of(hint)
 
 
 @pytest.mark.parametrize(
@@ -967,21 +851,20 @@ def test_a_model_without_a_schema_that_can_be_used_is_refused_when_registering(s
 )
 def test_whatever_a_model_raises_is_a_problem(refuses: Exception, problem: str) -> None:
     hint = looking_like_a_model({"type": "object", "description": "what it is"}, refuses)
-    with pytest.raises(SchemaMismatch) as caught:
-        of(hint).arguments({"v": {}})
-    assert caught.value.problems == [problem]
+    assert problems_of(of_hint(hint), {"v": {}}) == [problem]
     # A schema that is shown twice is not shared.
-    found = inspect(of_hint(dict[str, hint]))
-    found.input_schema["properties"]["v"]["additionalProperties"]["description"] = "changed"
-    assert inspect(of_hint(hint)).input_schema["properties"]["v"]["description"] == "what it is"
-
-
-def test_a_model_that_dumps_itself_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match="contains itself"):
-        to_json([looking_like_a_model({})()])
+    schema_in(dict[str, hint])["additionalProperties"]["description"] = "changed"
+    assert schema_in(hint)["description"] == "what it is"
 
 
 # -- values to JSON
+
+
+class NumberOfAnother:
+    """As a number or an array of numpy."""
+
+    def tolist(self) -> int:
+        return 1
 
 
 @pytest.mark.parametrize(
@@ -1001,25 +884,15 @@ def test_values_become_json(value: Any, expected: Any) -> None:
     assert to_json(value) == expected
 
 
-def test_a_time_without_a_zone_gets_one() -> None:
-    assert of(datetime).arguments({"v": to_json(datetime(2025, 11, 25))})["v"].tzinfo is not None
-
-
-class NumberOfAnother:
-    """As a number or an array of numpy."""
-
-    def tolist(self) -> int:
-        return 1
-
-
-def test_a_value_of_numpy_is_refused_with_what_to_return() -> None:
-    with pytest.raises(TypeError, match=rf"of type NumberOfAnother .*JSON, .* {__name__}; return its tolist\(\)"):
-        to_json({"n": [NumberOfAnother()]})
-    with pytest.raises(TypeError, match="written as JSON$"):
-        to_json(object())
-
-
-@pytest.mark.parametrize("value", [object(), {1: 2}, float("nan"), float("inf"), b"x", [object()], Point])
-def test_a_value_without_a_form_in_json_is_a_type_error(value: Any) -> None:
-    with pytest.raises(TypeError, match="cannot be written as JSON"):
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        *((value, "cannot be written as JSON$") for value in (object(), {1: 2}, float("nan"), [object()], Point)),
+        (b"x", "written as JSON; return image"),
+        ([looking_like_a_model({})()], "contains itself"),
+        ({"n": [NumberOfAnother()]}, rf"of type NumberOfAnother .*JSON, .* {__name__}; return its tolist\(\)"),
+    ],
+)
+def test_a_value_without_a_form_in_json_is_a_type_error(value: Any, why: str) -> None:
+    with pytest.raises(TypeError, match=why):
         to_json(value)
