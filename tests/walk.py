@@ -47,8 +47,9 @@ class Tracer:
 
     Attributes:
         calls: in the order in which they began: `time`, `thread`, `file`, `name`, `first` (its first line), `n`
-            (its number) and `parent` (that of its caller; None: not ours). With `lines` also `lines`, `given` and
-            `gave`; what records the conversation is left out then.
+            (its number), `parent` (that of its caller; None: not ours, or older) and `under` (file and name of the
+            callers that began before `begin()`). With `lines` also `lines`, `given` and `gave`; what records the
+            conversation is left out then.
     """
 
     def __init__(self, lines: bool) -> None:
@@ -79,25 +80,33 @@ class Tracer:
                 call["gave"] = shown("", arg)
 
     def _called(self, frame: FrameType) -> None:
-        code, caller = frame.f_code, frame.f_back
-        file = code.co_filename.removeprefix(self._inside)
+        caller, under = frame.f_back, list[tuple[str, str]]()
         while caller is not None and caller not in self._live:
+            if caller.f_code.co_filename.startswith(self._inside):
+                under.insert(0, self._place(caller))
             caller = caller.f_back
         parent = None if caller is None else self._live[caller]
-        name = code.co_qualname.replace(".<locals>", "").split(".<")[0]
+        file, name = self._place(frame)
         call: Call = {"time": time.time(), "thread": threading.current_thread().name, "file": file, "name": name}
-        call |= {"first": code.co_firstlineno, "parent": parent and parent["n"]}
+        call |= {"first": frame.f_code.co_firstlineno, "parent": parent and parent["n"], "under": under}
         if self._lines:
             if file.startswith("recording") or (caller is not None and parent is None):
                 # What records is no part of the conversation, nor is what it calls.
                 self._live[frame] = None
                 return
+            code = frame.f_code
             names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             given = [(each, shown(each, frame.f_locals[each])) for each in names if each in frame.f_locals]
             call |= {"lines": [], "given": [each for each in given if each[0] != "self"], "gave": ""}
         call["n"] = next(self._numbers)
         self._live[frame] = call
         self.calls.append(call)
+
+    def _place(self, frame: FrameType) -> tuple[str, str]:
+        """The file and the name of its function, or of the one that holds it."""
+        code = frame.f_code
+        name = code.co_qualname.replace(".<locals>", "").split(".<")[0]
+        return code.co_filename.removeprefix(self._inside), name
 
     def _trace(self, frame: FrameType, event: str, arg: Any) -> Any:
         if not self._on or not frame.f_code.co_filename.startswith(self._inside):
