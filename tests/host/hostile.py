@@ -7,7 +7,6 @@ silent               never answers, not even `initialize`
 garbage              writes what is not a message, for ever
 dies-in-call         ends in the middle of each call of `die`
 dies-after-call      answers a call of `die`, and ends
-slow                 needs a second to start
 changed              as echo, but for the descriptions of its tools
 hangs-at-METHOD      never answers that
 many                 has ten thousand tools
@@ -64,8 +63,6 @@ def main() -> None:
     while manner == "garbage":
         print("garbage" * 10, flush=True)
         time.sleep(0.01)
-    if manner == "slow":
-        time.sleep(1)
     for line in sys.stdin:
         message = json.loads(line)
         if manner == "silent" or "id" not in message:

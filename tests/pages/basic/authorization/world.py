@@ -36,15 +36,21 @@ class Asked(NamedTuple):
 
 
 def answer(value: Any, status: int = 200, **headers: str) -> Answer:
-    """An HTTP response with JSON."""
-    return status, {"Content-Type": "application/json", **headers}, json.dumps(value).encode()
+    """An HTTP response with JSON; bytes are a text that need not be JSON."""
+    body = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return status, {"Content-Type": "application/json", **headers}, body
+
+
+def present(members: dict[str, Any]) -> dict[str, Any]:
+    """Those that are not None."""
+    return {name: value for name, value in members.items() if value is not None}
 
 
 class World:
     """The MCP server at `url`, and its authorization server at `issuer`, on 127.0.0.1; another one on 127.0.0.2.
 
-    `resource`, `metadata`, `token` and `came_back` are what they say, to be changed by a test; `at` has answers by
-    path, in place of the usual ones.
+    `resource`, `metadata`, `token` and `came_back` are what they say, to be changed by a test (None: without that
+    member); `at` has answers by path, in place of the usual ones.
     """
 
     def __init__(self) -> None:
@@ -84,7 +90,7 @@ class World:
         self.at: dict[str, Answer | Callable[[Asked], Answer]] = {}
         self._servers = [ThreadingHTTPServer((host, 0), Handler) for host in ("127.0.0.1", "127.0.0.2")]
         self._threads = [
-            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}) for server in self._servers
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005}) for server in self._servers
         ]
         self.issuer, self.other = (f"http://{host}:{port}" for host, port in (s.server_address for s in self._servers))  # type: ignore[str-bytes-safe]
         self.url = f"{self.issuer}/mcp"
@@ -129,13 +135,13 @@ class World:
         if asked.path == "/mcp":
             return self.mcp(asked)
         if asked.path == "/.well-known/oauth-protected-resource/mcp":
-            return answer(self.resource)
+            return answer(present(self.resource))
         if asked.path == "/.well-known/oauth-authorization-server":
-            return answer(self.metadata if asked.host == self.issuer else self.metadata_of(asked.host))
+            return answer(present(self.metadata) if asked.host == self.issuer else self.metadata_of(asked.host))
         if asked.path == "/register":
             known = {"client_id": f"client-of-{urlsplit(asked.host).hostname}"}
             return answer({**json.loads(asked.body), **known}, 201)
-        return answer(self.token) if asked.path == "/token" else answer({}, 404)
+        return answer(present(self.token)) if asked.path == "/token" else answer({}, 404)
 
     def mcp(self, asked: Asked) -> Answer:
         token = asked.headers.get("authorization", "").removeprefix("Bearer ")
@@ -171,13 +177,31 @@ class World:
         self.visits.append({name: values[0] for name, values in parse_qs(urlsplit(url).query).items()})
         asked = self.visits[-1]
         origin = f"{urlsplit(url).scheme}://{urlsplit(url).netloc}"
-        back: dict[str, Any] = {"code": "the-code", "state": asked["state"], "iss": origin, **self.came_back}
-        return f"{asked['redirect_uri']}?{urlencode({k: v for k, v in back.items() if v is not None}, doseq=True)}"
+        back = present({"code": "the-code", "state": asked["state"], "iss": origin, **self.came_back})
+        return f"{asked['redirect_uri']}?{urlencode(back, doseq=True)}"
+
+    def login(self, **options: Any) -> OAuth:
+        """The login of the user in the browser."""
+        return OAuth("tests", **{"visit": self.visit, **options})
 
     def client(self, auth: Any = None, **options: Any) -> Client:
         """A client of the MCP server."""
         options = {"revision": "2026-07-28", "timeout": WAIT, **options}
-        return Client(self.url, auth=auth or OAuth("tests", visit=self.visit), **options)
+        return Client(self.url, auth=auth or self.login(), **options)
+
+    # -- what a test does, and looks at
+
+    def next_token(self, token: str = "token-2", *others: str) -> None:
+        """Give this token from now on; no token is valid but this one, and the others."""
+        self.token["access_token"], self.valid = token, {token, *others}
+
+    def trust(self, issuer: str) -> None:
+        """The MCP server trusts this authorization server from now on."""
+        self.resource["authorization_servers"] = [issuer]
+
+    def sent(self, path: str, host: str | None = None) -> list[Asked]:
+        """What was sent to a path, on one host or both."""
+        return [asked for asked in self.asked if asked.path == path and host in (None, asked.host)]
 
     def paths(self, host: str | None = None) -> list[str]:
         """The paths that were asked for, on one host or both."""
@@ -185,4 +209,4 @@ class World:
 
     def forms(self) -> list[dict[str, str]]:
         """Return what was sent to the token endpoint."""
-        return [asked.form for asked in self.asked if asked.path == "/token"]
+        return [asked.form for asked in self.sent("/token")]
