@@ -175,10 +175,9 @@ MET: dict[str, list[Limit]] = {
               "log messages are dropped; a change below a URI is told as one of that URI",
               (f"{_LIMITS}test_so_many_announcements_wait_for_a_client_that_does_not_listen",)),
         Limit("URIs that one session is subscribed to", "pages.server.resources:MAX_SUBSCRIPTIONS", "", "`-32602`",
-              ("tests/pages/server/test_end_to_end_resources.py::test_a_session_has_so_many_subscriptions_and_no_more",)),
+              ("tests/pages/server/test_resources.py::test_a_session_has_so_many_subscriptions_and_no_more",)),
         Limit("characters of these URIs", "pages.server.resources:MAX_SUBSCRIBED", "", "`-32602`",
-              ("tests/pages/server/test_end_to_end_resources.py::"
-               "test_the_uris_that_a_session_is_subscribed_to_have_so_many_characters",)),
+              ("tests/pages/server/test_resources.py::test_a_session_has_so_many_subscriptions_and_no_more",)),
         Limit("subscriptions of 2026-07-28 of all clients", "pages.basic.subscriptions:MAX_OPEN", "", "`-32603`",
               ("tests/features/test_listening.py::test_of_too_many_subscriptions_those_on_top_are_refused",)),
         Limit("characters in all their filters", "pages.basic.subscriptions:MAX_LISTENED", "", "`-32603`",
