@@ -34,7 +34,7 @@ def store_at(place: Any, **options: Any) -> Any:
 
 
 def make_server(tasks: Tasks | None = None, **options: Any) -> Server:
-    server = Server("jobs", "1", tasks=tasks, **options)
+    server = Server("jobs", "1", tasks=tasks or Tasks(poll=0.05), **options)
     server.released = threading.Event()  # type: ignore[attr-defined]
 
     @server.tool(task=TaskRule("optional", after=None))

@@ -6,7 +6,6 @@ The stateless era has neither sessions nor streams that are resumed: test_losses
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable
@@ -28,9 +27,6 @@ from tests.support.relay import Relay
 from tests.support.wire import PATIENCE, Background
 
 STREAMABLE = [revision.name for revision in SESSION_REVISIONS if revision.http == "streamable"]
-RESUMING, POLLING = STREAMABLE[1:], STREAMABLE[2:]
-
-every_revision = pytest.mark.parametrize("revision", STREAMABLE)
 
 
 def serving(function: Callable[..., Any] = lambda: "hello", **options: Any) -> tuple[Server, HttpService]:
@@ -55,23 +51,6 @@ def end_session(client: Client) -> None:
     transport: Any = client.session.transport
     headers = {"Mcp-Session-Id": transport.session_id, "MCP-Protocol-Version": str(client.revision)}
     assert requests.delete(transport._url, headers=headers, timeout=PATIENCE).status_code == 200
-
-
-def test_a_client_whose_bodies_come_in_chunks_is_served() -> None:
-    """The official SDK for C# sends each of its messages so."""
-    _, http = serving()
-    headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
-    with http, requests.Session() as session:
-        for number, (method, asked) in enumerate(
-            [("initialize", params), ("notifications/initialized", {}), ("tools/call", {"name": "hello"})]
-        ):
-            message = {"jsonrpc": "2.0", "method": method, "params": asked}
-            body = json.dumps(message if "notifications" in method else message | {"id": number}).encode()
-            answer = session.post(http.url, data=iter([body[:1], body[1:]]), headers=headers, timeout=PATIENCE)
-            assert answer.status_code in (200, 202), answer.text
-            headers.setdefault("Mcp-Session-Id", answer.headers.get("Mcp-Session-Id", ""))
-        assert "hello" in answer.text
 
 
 # -- announcements ------------------------------------------------------------------------------------------------
@@ -103,7 +82,7 @@ def test_a_client_that_does_not_read_holds_up_neither_the_announcing_handler_nor
 # -- sessions -----------------------------------------------------------------------------------------------------
 
 
-@every_revision
+@pytest.mark.parametrize("revision", [STREAMABLE[0], STREAMABLE[-1]])
 def test_of_eight_threads_that_find_the_session_lost_one_opens_another(revision: str) -> None:
     server, service = serving()
     reopened, together = SimpleQueue[Any](), threading.Barrier(8, timeout=PATIENCE)
@@ -123,7 +102,7 @@ def test_of_eight_threads_that_find_the_session_lost_one_opens_another(revision:
         assert server.sessions == ()
 
 
-@every_revision
+@pytest.mark.parametrize("revision", [STREAMABLE[0], STREAMABLE[-1]])
 def test_a_notification_finds_the_session_lost_as_well(revision: str) -> None:
     server, service = serving()
     heard = SimpleQueue[Any]()
@@ -139,7 +118,7 @@ def test_a_session_of_the_users_goes_with_a_url_alone() -> None:
         Client(Server("s"), session=session)
 
 
-@every_revision
+@pytest.mark.parametrize("revision", [STREAMABLE[0], STREAMABLE[-1]])
 def test_a_client_goes_on_after_the_server_was_restarted(revision: str) -> None:
     server, service = serving()
     reopened = SimpleQueue[Any]()
@@ -165,7 +144,7 @@ def test_a_session_that_nobody_uses_ends_and_its_client_opens_another() -> None:
         assert reopened.get(timeout=PATIENCE)
 
 
-@every_revision
+@pytest.mark.parametrize("revision", [STREAMABLE[0], STREAMABLE[-1]])
 def test_what_the_server_announces_reaches_the_session_that_was_opened_again(revision: str) -> None:
     server, service = serving()
     heard = SimpleQueue[Any]()
@@ -202,7 +181,7 @@ def test_an_answer_that_breaks_off_anywhere_is_a_lost_connection(
     with server.serve_http() as http, Relay(http.url) as cut:
         with Client(cut.url, revision=revision, timeout=PATIENCE) as client:
             assert client.call_tool("echo", {"text": "a"})["content"]
-            for size in range(250):
+            for size in range(0, 250, 3):
                 cut.after = size
                 with pytest.raises(TransportClosed):
                     client.call_tool("echo", {"text": "a" * 500})

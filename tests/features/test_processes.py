@@ -19,7 +19,6 @@ import pytest
 
 from mcp_ref import Client, Context, Server, StateKeys, TransportClosed, text_of
 from mcp_ref.server.wsgi import WsgiApplication
-from tests.features import killing
 from tests.features.conftest import until
 from tests.support.machine import free_port
 from tests.support.wire import PATIENCE, Background
@@ -169,15 +168,6 @@ def test_a_worker_that_is_killed_takes_its_calls_with_it_and_nothing_else() -> N
             assert pid(client) > 0
             events.close()
             assert isinstance(reading.outcome(), StopIteration)
-
-
-@pytest.mark.slow
-def test_calls_with_rounds_end_once_while_workers_are_killed() -> None:
-    ended, killed = killing.run(1_500)
-    assert sum(ended.values()) == 1_500
-    assert killed
-    assert set(ended) <= {"answered", "AnswerLost", "TransportClosed"}, ended
-    assert ended["answered"] > 1_000
 
 
 # -- sessions, each with its process -------------------------------------------------------------------------------

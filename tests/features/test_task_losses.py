@@ -224,7 +224,7 @@ def test_a_question_that_is_given_up_is_taken_back(revision: str, how: str) -> N
 
 
 def test_a_question_that_is_taken_back_ends_at_the_client_too() -> None:
-    server, give_up, taken_back = Server("jobs"), Cancel(), threading.Event()
+    server, give_up, taken_back = Server("jobs", tasks=Tasks(poll=0.05)), Cancel(), threading.Event()
 
     @server.tool(task="required")
     def ask(ctx: Context) -> str:

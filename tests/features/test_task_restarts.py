@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -137,78 +136,6 @@ def test_a_slow_process_is_not_taken_for_dead_and_a_dead_one_is(place: str) -> N
     until(lambda: two.due(now))
     one.close()
     two.close()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(240)
-def test_one_of_two_processes_is_killed_again_and_again_and_every_task_ends_once(place: str, tmp_path: Path) -> None:
-    logs = tmp_path / "log"
-
-    def start() -> tuple[subprocess.Popen[str], str]:
-        with logs.open("a") as log:
-            child = subprocess.Popen(
-                [sys.executable, "-c", WORKER, place], cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True
-            )
-        assert child.stdout is not None
-        return child, child.stdout.readline().strip()
-
-    children, made, over = [start(), start()], list[str](), threading.Event()
-    steady = Client(children[0][1], revision=EXTENSION, tasks=True)
-
-    def call() -> None:
-        number = 0
-        while not over.is_set():
-            number += 1
-            try:
-                if number % 2:
-                    made.append(steady.call_tool_as_task("job").task_id or "")
-                else:
-                    with Client(children[1][1], revision=EXTENSION, tasks=True, timeout=5) as client:
-                        made.append(client.call_tool_as_task("job").task_id or "")
-            except Exception:
-                threading.Event().wait(0.02)
-
-    with steady:
-        callers = [threading.Thread(target=call) for _ in range(4)]
-        for caller in callers:
-            caller.start()
-        kills = 0
-        while kills < 10 or len(made) <= 100:
-            threading.Event().wait(1)
-            children[1][0].kill()
-            children[1][0].communicate()
-            children[1] = start()
-            kills += 1
-        over.set()
-        for caller in callers:
-            caller.join()
-        for task_id in made:
-            assert steady.task(task_id).result(30)["content"][0]["text"] == "done"
-        # The living take what a dead process had, also a task of which its client never heard.
-        with closing(store_at(place, lease=2)) as store:
-            threading.Event().wait(2.5)  # until the last one that was killed counts as dead
-            until(lambda: not store.due(time.time()))
-    for child, _ in children:
-        child.kill()
-        child.communicate()
-    said = Counter(line.split()[1] for line in logs.read_text().splitlines() if line.startswith("ended "))
-    assert said and max(said.values()) == 1
-
-
-WORKER = """
-import logging, sys, time
-from mcp_ref import Context, Server, TaskRule, Tasks
-from tests.features.task_server import store_at
-logging.basicConfig(level=logging.INFO, format="%(message)s")
-server = Server("jobs", tasks=Tasks(store_at(sys.argv[1], lease=2), poll=0.1, most=50))
-@server.tool(task=TaskRule("required", again=True))
-def job(ctx: Context) -> str:
-    time.sleep(0.2)
-    return "done"
-with server.serve_http() as http:
-    print(http.url, flush=True)
-    http.wait()
-"""
 
 
 @pytest.mark.parametrize("revision", [CORE, EXTENSION])
