@@ -146,13 +146,6 @@ def test_no_session_hears_an_error_of_the_other_era(revision: str) -> None:
         assert wire.request(6, "tools/call", {"name": "code", "arguments": {"code": 77}})["error"]["code"] == 77
 
 
-@pytest.mark.parametrize("revision", [revision.name for revision in SESSION_REVISIONS])
-def test_what_only_a_notification_is_called_is_not_a_method_whatever_its_params(revision: str) -> None:
-    with opened(a_server(), revision) as wire:
-        for number, params in enumerate(({}, {"requestId": 1})):
-            assert wire.request(number, "notifications/cancelled", params)["error"]["code"] == -32601
-
-
 def test_a_modern_server_refuses_an_opening_and_names_its_versions() -> None:
     with to_server(a_server(revisions=[MODERN])) as wire:
         error = wire.request(1, "initialize", OPENING)["error"]

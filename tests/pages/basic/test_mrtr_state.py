@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mcp_ref.errors import InvalidParams
 from mcp_ref.pages.basic import mrtr as request_state
 from mcp_ref.pages.basic.mrtr import MAX_STATE, StateKeys, StateTooLarge, binding_of, digest_of
+from tests.slow import examples
 from tests.support.clock import Clock
 
 JSON = st.recursive(
@@ -26,33 +28,29 @@ HALF_PAIRS = st.text(st.characters(categories=["L", "Cs"]))
 OLD, NEW = b"o" * 32, b"n" * 32
 KEYS = StateKeys([NEW])
 PAYLOAD = {"step": 2}
-CALL = {"name": "book", "arguments": {"city": "Zürich", "nights": 2}}
+CALL: Any = {"name": "book", "arguments": {"city": "Zürich", "nights": 2}}
 
 
 def refused(keys: StateKeys, text: str, binding: str = "b") -> None:
     with pytest.raises(InvalidParams) as caught:
         keys.open(text, binding)
     # One error for everything that can be wrong: it tells an attacker nothing.
-    assert (caught.value.message, caught.value.data, caught.value.code) == (
-        "Invalid or expired requestState",
-        None,
-        -32602,
-    )
+    said = (caught.value.message, caught.value.data, caught.value.code)
+    assert said == ("Invalid or expired requestState", None, -32602)
 
 
 # -- what is sealed comes back ------------------------------------------------------------------------------------
 
 
+@settings(max_examples=examples(60))
 @given(OBJECTS | st.dictionaries(HALF_PAIRS, HALF_PAIRS), HALF_PAIRS)
 @example({"": "\ud800\udc00"}, "b")
-def test_any_payload_comes_back(payload: Any, binding: str) -> None:
+def test_any_payload_comes_back_from_plain_text_and_to_its_binding_alone(payload: Any, binding: str) -> None:
+    text = KEYS.seal(payload, binding)
     # JSON joins two halves that belong together.
-    assert KEYS.open(KEYS.seal(payload, binding), binding) == json.loads(json.dumps(payload))
-
-
-def test_a_state_is_plain_text_for_any_carrier() -> None:
-    text = KEYS.seal({"city": "Zürich\n"}, "b")
-    assert text.isascii() and set(text) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
+    assert KEYS.open(text, binding) == json.loads(json.dumps(payload))
+    assert re.fullmatch(r"[\w.-]+", text, re.ASCII), "it is plain text for any carrier"
+    refused(KEYS, text, binding + "x")
 
 
 def test_its_payload_can_be_read_by_the_client() -> None:
@@ -63,6 +61,7 @@ def test_its_payload_can_be_read_by_the_client() -> None:
 # -- and nothing else does ----------------------------------------------------------------------------------------
 
 
+@settings(max_examples=examples(60))
 @given(OBJECTS, st.data())
 def test_any_changed_character_is_refused(payload: Any, data: st.DataObject) -> None:
     text = KEYS.seal(payload, "b")
@@ -71,7 +70,7 @@ def test_any_changed_character_is_refused(payload: Any, data: st.DataObject) -> 
     refused(KEYS, text[:place] + other + text[place + 1 :])
 
 
-@given(st.text())
+@pytest.mark.parametrize("text", ["", ".", "a.b", "\ud800", "null", "x" * 100])
 def test_any_other_text_is_refused(text: str) -> None:
     refused(KEYS, text)
 
@@ -122,9 +121,9 @@ def test_a_state_ends_with_its_time() -> None:
 @pytest.mark.parametrize(
     ("options", "problem", "says"),
     [
-        *[({"keys": keys}, ValueError, "32 bytes") for keys in ([], [b""], [b"x" * 31], [NEW, b"x" * 31])],
-        *[({"keys": keys}, TypeError, "list of bytes") for keys in (NEW, ["x" * 32], [NEW, 5])],
-        *[({"lifetime": each}, ValueError, "lifetime") for each in (0, -1, float("inf"), float("nan"))],
+        *[({"keys": keys}, ValueError, "32 bytes") for keys in ([], [NEW, b"x" * 31])],
+        *[({"keys": keys}, TypeError, "list of bytes") for keys in (NEW, [NEW, 5])],
+        *[({"lifetime": each}, ValueError, "lifetime") for each in (0, float("inf"))],
     ],
 )
 def test_short_keys_other_keys_than_bytes_and_no_lifetime_are_refused(
@@ -139,13 +138,6 @@ def test_a_key_is_in_no_text_about_its_keys() -> None:
 
 
 # -- bindings -----------------------------------------------------------------------------------------------------
-
-
-@given(HALF_PAIRS, HALF_PAIRS)
-def test_a_state_opens_with_its_binding_alone(binding: str, other: str) -> None:
-    text = KEYS.seal(PAYLOAD, binding)
-    if binding != other:
-        refused(KEYS, text, other)
 
 
 @pytest.mark.parametrize(
@@ -163,27 +155,21 @@ def test_a_binding_is_of_what_is_asked_and_not_of_how_it_is_written(one: Any, ot
 
 def test_every_part_of_a_request_counts() -> None:
     arguments = CALL["arguments"]
-    assert isinstance(arguments, dict)
+    changes: Any = ({"nights": 3}, {"nights": "2"}, {"more": None})
     bindings = [
-        binding_of("here", "ann", "tools/call", CALL),
         binding_of("there", "ann", "tools/call", CALL),
-        binding_of("here", "bob", "tools/call", CALL),
-        binding_of("here", "", "tools/call", CALL),
-        binding_of("here", None, "tools/call", CALL),
+        *(binding_of("here", who, "tools/call", CALL) for who in ("ann", "bob", "", None)),
         binding_of("here", "ann", "prompts/get", CALL),
         binding_of("here", "ann", "tools/call", {**CALL, "name": "cancel"}),
-        binding_of("here", "ann", "tools/call", {**CALL, "arguments": {**arguments, "nights": 3}}),
-        binding_of("here", "ann", "tools/call", {**CALL, "arguments": {**arguments, "nights": "2"}}),
-        binding_of("here", "ann", "tools/call", {**CALL, "arguments": {**arguments, "more": None}}),
-        binding_of("here", "ann", "resources/read", {"uri": "book"}),
-        binding_of("here", "ann", "resources/read", {"name": "book"}),
+        *(binding_of("here", "ann", "tools/call", {**CALL, "arguments": {**arguments, **each}}) for each in changes),
+        *(binding_of("here", "ann", "resources/read", {key: "book"}) for key in ("uri", "name")),
     ]
     assert len(set(bindings)) == len(bindings)
 
 
 def test_arguments_that_nobody_can_follow_are_invalid() -> None:
     deep: Any = {}
-    for _ in range(100_000):
+    for _ in range(10_000):
         deep = {"a": deep}
     with pytest.raises(InvalidParams, match=r"params\.arguments"):
         binding_of("here", None, "tools/call", {"name": "x", "arguments": deep})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import Server
-from tests.support.wire import PATIENCE, opened, play, to_client
+from tests.support.wire import PATIENCE, opened, to_client
 
 REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 
@@ -19,19 +19,6 @@ def test_both_sides_answer_with_an_empty_result(revision: str) -> None:
         assert wire.request("a", "ping") == {"jsonrpc": "2.0", "id": "a", "result": {}}
     with to_client(revision) as (_, wire):
         assert wire.request(0, "ping") == {"jsonrpc": "2.0", "id": 0, "result": {}}
-
-
-def test_a_ping_word_for_word() -> None:
-    play(
-        Server("s"),
-        """
-        A ping needs no session, and no params.
-        C> {"jsonrpc":"2.0","id":"123","method":"ping"}
-        S< {"jsonrpc":"2.0","id":"123","result":{}}
-        C> {"jsonrpc":"2.0","id":123,"method":"ping","params":{"_meta":{"x":1}}}
-        S< {"jsonrpc":"2.0","id":123,"result":{}}
-        """,
-    )
 
 
 @pytest.mark.parametrize("waiting", [0, 3])
