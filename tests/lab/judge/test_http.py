@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from mcp_ref import Client, Context, Server
 from mcp_ref.client.targets import Url
 from mcp_ref.errors import McpError
 from mcp_ref.kit.http.http_exchange import HttpRefusal, HttpRequest
-from mcp_ref.lab.judge.narrate import Narrator, narrate
+from mcp_ref.lab.judge.narrate import narrate
 from mcp_ref.recording.record import Recorder, TraceEvent, from_row, to_row
 from tests.support.wire import at_once
 
@@ -97,32 +96,36 @@ def test_both_sides_see_the_method_the_status_and_the_events_of_each_exchange() 
 
 
 def test_headers_of_the_protocol_are_shown_and_secrets_are_not() -> None:
-    ours, theirs = both_sides(lambda client: client.ping(), revision=SESSION)
-    for events in (ours, theirs):
-        text = "\n".join(to_row(event) for event in events)
-        assert "swordfish" not in text
-        assert "anything" not in text
+    sessions = set()
+    for events in both_sides(lambda client: client.ping(), revision=SESSION):
+        text = "\n".join(map(to_row, events))
+        assert "swordfish" not in text and "anything" not in text
         headers = [(event.http or {}).get("headers", {}) for event in events]
         assert headers[0]["authorization"] == "[redacted]"
-        assert headers[2]["mcp-protocol-version"] == "2025-11-25"
-        # The same digits wherever the session is named, and on both sides.
-        assert len({head["mcp-session-id"] for head in headers if "mcp-session-id" in head}) == 1
-    assert ours[2].http is not None and theirs[2].http is not None
-    assert ours[2].http["headers"]["mcp-session-id"] == theirs[2].http["headers"]["mcp-session-id"]
+        assert headers[2]["mcp-protocol-version"] == SESSION
+        sessions |= {head["mcp-session-id"] for head in headers if "mcp-session-id" in head}
+    # The same digits wherever the session is named, and on both sides.
+    assert len(sessions) == 1
 
 
 def test_a_stream_that_is_gone_on_with_shows_the_retry_and_the_event_it_goes_on_after() -> None:
-    ours, theirs = both_sides(lambda client: client.call_tool("come_back"), revision=SESSION)
-    for events in (ours, theirs):
-        retry = next(event for event in events if event.http and "retry" in event.http)
-        assert retry.message is None
-        assert retry.http is not None and retry.http["retry"] == 1
-        again = next(event for event in events if event.http and "last-event-id" in event.http.get("headers", {}))
-        assert again.http is not None
-        assert again.http["method"] == "GET"
+    for events in (both := both_sides(lambda client: client.call_tool("come_back"), revision=SESSION)):
+        (retry,) = [event for event in events if event.http and "retry" in event.http]
+        (again,) = [event for event in events if event.http and "last-event-id" in event.http.get("headers", {})]
+        assert retry.message is None and retry.http and retry.http["retry"] == 1 and again.seq > retry.seq
+        assert again.http and again.http["method"] == "GET"
         assert again.http["headers"]["last-event-id"] == retry.http["eventId"]
-        assert again.seq > retry.seq
-    told = "\n".join(narrate(ours))
+        # An exchange has the request, its status and its events, though two streams were open at the same time.
+        exchanges: dict[int, list[TraceEvent]] = {}
+        for event in events:
+            exchanges.setdefault((event.http or {})["exchange"], []).append(event)
+        assert sorted(exchanges) == list(range(1, len(exchanges) + 1))
+        for request, *answer in exchanges.values():
+            assert answer and "status" not in (request.http or {})
+            assert all({"status", "end"} & set(event.http or {}) for event in answer)
+        asked = [first.message["method"] for first, *_ in exchanges.values() if isinstance(first.message, dict)]
+        assert asked == ["initialize", "notifications/initialized", "tools/call"]
+    told = "\n".join(narrate(both[0]))
     assert "says to wait 1 ms before connecting again" in told
     assert 'goes on with a stream, after event "s2-' in told
 
@@ -189,14 +192,16 @@ def test_answers_are_paired_with_the_requests_of_their_own_client(revision: str)
     told = [*narrate(events)]
     assert not [line for line in told if "no request that was seen" in line]
     said: list[tuple[TraceEvent, Any]] = [(each, each.message) for each in events if isinstance(each.message, dict)]
-    calls = [(event, message) for event, message in said if message.get("method") == "tools/call"]
-    assert len({message["id"] for _, message in calls}) == 1
-    assert len({event.conn for event, _ in calls}) == 2
-    for call, asked in calls:
-        own = [each for each in said if each[0].conn == call.conn and "result" in each[1]]
-        ((answer, message),) = [each for each in own if each[1]["id"] == asked["id"]]
-        assert message["result"]["content"][0]["text"] == asked["params"]["arguments"]["city"]
-        assert "response to 2: tools/call, after" in told[answer.seq - 1] or revision == "2026-07-28"
+    (one, asked), (other, too) = [each for each in said if each[1].get("method") == "tools/call"]
+    assert asked["id"] == too["id"] and one.conn != other.conn
+    for conn, call in ((one.conn, asked), (other.conn, too)):
+        ((at, answer),) = [
+            (event.seq, message["result"])
+            for event, message in said
+            if event.conn == conn and "result" in message and message["id"] == call["id"]
+        ]
+        assert answer["content"][0]["text"] == call["params"]["arguments"]["city"]
+        assert "response to 2: tools/call, after" in told[at - 1] or revision == "2026-07-28"
 
 
 def test_a_session_is_one_connection_to_the_server_and_each_request_without_one_is_one() -> None:
@@ -206,45 +211,27 @@ def test_a_session_is_one_connection_to_the_server_and_each_request_without_one_
         assert len({event.conn for event in theirs}) == connections
 
 
-def test_an_exchange_has_the_request_its_status_and_its_events() -> None:
-    for events in both_sides(lambda client: client.call_tool("come_back"), revision=SESSION):
-        exchanges: dict[int, list[TraceEvent]] = {}
-        for event in events:
-            assert event.http is not None
-            exchanges.setdefault(event.http["exchange"], []).append(event)
-        assert sorted(exchanges) == list(range(1, len(exchanges) + 1))
-        for request, *answer in exchanges.values():
-            assert request.http is not None and "status" not in request.http
-            assert all(event.http and {"status", "end"} & event.http.keys() for event in answer)
-            # Each answer is there, although the standing stream and the one of the call were open at the same time.
-            assert answer
-        asked = [first.message["method"] for first, *_ in exchanges.values() if isinstance(first.message, dict)]
-        assert asked == ["initialize", "notifications/initialized", "tools/call"]
-
-
 # -- the recorder of a server on HTTP
 
 
-def test_the_recorder_is_closed_with_the_last_service_and_not_before(tmp_path: Path) -> None:
-    events: list[TraceEvent] = []
-    server = weather(trace=events.append)
+def test_a_recorder_is_closed_with_the_last_service_and_one_that_was_given_by_whoever_made_it() -> None:
+    def asked(events: list[TraceEvent]) -> int:
+        return sum(isinstance(each.message, dict) and each.message.get("method") == "tools/call" for each in events)
+
+    own, given = list[TraceEvent](), list[TraceEvent]()
+    server = weather(trace=own.append)
     with server.serve_http() as first:
         with server.serve_http() as second, Client(second.url) as client:
-            client.discover()
-        seen = len(events)
+            client.call_tool("forecast")
         with Client(first.url) as client:
-            client.discover()
-    assert len(events) > seen
+            client.call_tool("forecast")
+    assert asked(own) == 2
     assert "mcp-trace" not in {thread.name for thread in threading.enumerate()}
-
-
-def test_a_recorder_that_was_given_stays_open() -> None:
-    events: list[TraceEvent] = []
-    with Recorder(events.append) as recorder:
+    with Recorder(given.append) as recorder:
         for _ in range(2):
             with weather(trace=recorder).serve_http() as http, Client(http.url) as client:
                 client.call_tool("forecast")
-    assert sum(isinstance(e.message, dict) and e.message.get("method") == "tools/call" for e in events) == 2
+    assert asked(given) == 2
 
 
 def test_a_trace_that_cannot_be_written_is_told_to_who_serves() -> None:
@@ -252,42 +239,9 @@ def test_a_trace_that_cannot_be_written_is_told_to_who_serves() -> None:
         weather(trace="/no/such/folder/trace.jsonl").serve_http()
 
 
-# -- files, and words
-
-
 def test_a_line_keeps_the_microsecond_and_what_http_says_and_one_without_is_read_as_before() -> None:
     event = TraceEvent(1, 1764061200.123456, "t", "send", "server", None, "http", {"method": "GET"})
-    assert from_row(to_row(event)) == event
-    old = TraceEvent(1, 1764061200.123456, "t", "send", "server", {"jsonrpc": "2.0", "method": "x"}, "stdio")
-    assert "http" not in json.loads(to_row(old))
-    assert from_row(to_row(old)) == old
-    assert "conn" not in json.loads(to_row(old))
-    numbered = event._replace(conn=7, http={"method": "GET", "exchange": 3})
-    assert from_row(to_row(numbered)) == numbered
-
-
-@pytest.mark.parametrize(
-    ("http", "words"),
-    [
-        ({"method": "GET"}, "asks for an event stream"),
-        ({"method": "GET", "headers": {"last-event-id": "a-1"}}, 'after event "a-1"'),
-        ({"method": "DELETE"}, "ends the session"),
-        ({"status": 202}, "accepted"),
-        ({"status": 404, "method": "POST"}, "HTTP status 404 Not Found for POST"),
-        ({"status": 299}, "HTTP status 299"),
-        ({"event": "endpoint"}, "posted to"),
-        ({"eventId": "s1-1"}, "the place in the stream"),
-        ({}, "HTTP"),
-    ],
-)
-def test_what_carries_no_message_is_told_in_words(http: dict[str, Any], words: str) -> None:
-    told = Narrator().tell(TraceEvent(1, 0.0, "t", "receive", "server", None, "http", http))
-    assert words in told
-    assert told.isprintable() or "\n" in told
-
-
-def test_a_message_has_one_line_of_http() -> None:
-    http = {"method": "POST", "headers": {"mcp-protocol-version": "2025-11-25", "mcp-session-id": "[redacted 0a1b]"}}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    told = Narrator().tell(TraceEvent(1, 0.0, "t", "send", "server", message, "http", http))
-    assert "HTTP: POST, revision 2025-11-25, session [redacted 0a1b]" in told
+    old = event._replace(message={"jsonrpc": "2.0", "method": "x"}, transport="stdio", http=None)
+    for each in (event, old, event._replace(conn=7, http={"method": "GET", "exchange": 3})):
+        assert from_row(to_row(each)) == each
+    assert not {"http", "conn"} & set(json.loads(to_row(old)))
