@@ -8,7 +8,10 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from mcp_ref.kit.typed.handlers import inspect_handler, string_arguments
-from tests.pages.server.fakes import Ctx
+
+
+class Ctx:
+    """Stands for the context that a server passes."""
 
 
 class Colour(enum.Enum):

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from mcp_ref import Server
-from mcp_ref.pages.basic.versioning import SERVER_INFO, discover
+from mcp_ref.pages.basic.versioning import SERVER_INFO
 from mcp_ref.pages.server.utilities.caching import CacheHint
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from tests.pages.server.alone import MODERN, ask, meta
-from tests.pages.server.fakes import FakeCaller
 from tests.support.wire import opened, to_server
 
 NEWEST_FIRST = list(reversed(REVISIONS))
@@ -81,9 +80,3 @@ def test_a_server_of_the_session_era_alone_answers_no_probe_with_a_modern_error(
         assert wire.request(1, "server/discover", {"_meta": meta()})["error"]["code"] not in (-32020, -32021, -32022)
     with opened(server, revision) as wire:
         assert wire.request(2, "server/discover", {"_meta": meta()})["error"]["code"] == -32601
-
-
-def test_a_client_asks_with_nothing_but_the_envelope() -> None:
-    caller = FakeCaller({"supportedVersions": [MODERN], "capabilities": {}})
-    assert discover(caller, timeout=3)["supportedVersions"] == [MODERN]  # type: ignore[arg-type]
-    assert caller.asked == [("server/discover", None, {"timeout": 3})]
