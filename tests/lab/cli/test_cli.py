@@ -10,66 +10,63 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
 import pytest
 
-from mcp_ref import Client, TransportClosed
+from mcp_ref import Client, Context, Server, TransportClosed, image
 from mcp_ref.kit.http.http_exchange import HttpRequest
 from mcp_ref.kit.process.running import end_as_by_ctrl_c, end_by_sigterm
 from mcp_ref.lab.cli import main, table
 from mcp_ref.lab.cli.commands import arguments_of
-from mcp_ref.lab.cli.demo import Telling, build_server, converse
+from mcp_ref.lab.cli.demo import SCENE, Telling, build_server, converse
+from mcp_ref.lab.cli.describe import describe
 from mcp_ref.lab.cli.table import GROUPS, parser
 from mcp_ref.lab.judge.narrate import Narrator
 from mcp_ref.pages.table import METHODS
 from mcp_ref.recording.record import Recorder, TraceEvent, read_trace
-from mcp_ref.revisions import REVISIONS
+from mcp_ref.revisions import REVISIONS, find_revision
+from tests.lab.cli.conftest import At
 from tests.slow import slow_but
 
 DEMO = ["--", sys.executable, "-m", "mcp_ref.lab.cli.demo"]
 Capture = pytest.CaptureFixture[str]
 
-SERVER = '''
-import os, threading
-from mcp_ref import Server, ToolError, image
+LITTLE = """
+import os
+from mcp_ref import Server
 
 server = other = Server("little")
-
-@server.tool()
-def double(number: int, label: str = "") -> dict[str, str]:
-    """Twice as much."""
-    return {"twice": f"{label}{number * 2}"}
-
-@server.tool()
-def slow() -> str:
-    threading.Event().wait(timeout=1.5)
-    return "late"
 
 @server.tool()
 def die() -> str:
     os._exit(7)
 
 @server.tool()
-def picture():
-    return image(b"\\x00\\xff", "image/png")
-
-@server.resource("blob://bytes")
-def data() -> bytes:
-    return b"\\x00\\xff"
-
-if __name__ == "__main__":
-    server.run()
-'''
+def double(number: int, label: str = "") -> dict[str, str]:
+    return {"twice": f"{label}{number * 2}"}
+"""
 
 
 @pytest.fixture
 def little(tmp_path: Path) -> list[str]:
+    """The words for a server that is a process of its own."""
     path = tmp_path / "little.py"
-    path.write_text(SERVER, encoding="utf-8")
+    path.write_text(LITTLE, encoding="utf-8")
     return ["--", sys.executable, "-m", "mcp_ref", "serve", str(path)]
+
+
+@pytest.fixture
+def demo(at: At) -> list[str]:
+    """The words for the server of the demonstration, in this process."""
+    return at(build_server())
 
 
 def run(*arguments: str) -> int:
@@ -82,38 +79,54 @@ def run(*arguments: str) -> int:
 @pytest.mark.parametrize(
     ("arguments", "code", "out", "err"),
     [
-        (["tools", *DEMO], 0, "forecast\n    The weather in a city, day by day.\n    - city: string, required\n", ""),
-        (["tools", *DEMO], 0, "    - days: integer, optional, default 2", ""),
-        (["tools", "LITTLE:other"], 0, "double\n    Twice as much.\n    - number: integer, required\n", ""),
-        (["call", "forecast", "city=Oslo", "days=3", *DEMO], 0, "Oslo: sun for 3 days\n",
+        (["tools"], 0, "forecast\n    The weather in a city, day by day.\n    - city: string, required\n", ""),
+        (["tools"], 0, "    - days: integer, optional, default 2", ""),
+        (["call", "forecast", "city=Oslo", "days=3"], 0, "Oslo: sun for 3 days\n",
          "[info] weather: looking at the sky over Oslo"),
-        (["call", "--json", "double", "--json-args", '{"number": 1}', "number=21", "label=007", "LITTLE"], 0,
-         '"twice": "00742"', ""),
-        (["call", "cancel_booking", "number=42", *DEMO], 1, "Nobody has booked under 42.", ""),
-        (["call", "teleport", *DEMO], 3, "", "(-32602): invalid params: they do not fit, or name what does not exist"),
-        (["call", "forcast", *DEMO], 3, "", "the server does not list a tool 'forcast'; did you mean forecast?\n"),
-        (["call", "teleport", *DEMO], 3, "", "the server does not list a tool 'teleport'\n"),
-        (["task", "list", *DEMO], 3, "", "2025-11-25 alone has it"),
-        (["spec", "tools/cal"], 2, "", "no method 'tools/cal'; did you mean tools/call?"),
-        (["tools", "--", "/no/such/program"], 4, "", "/no/such/program"),
-        (["call", "die", "LITTLE"], 4, "", "exited with code 7"),
-        (["call", "slow", "--timeout", "0.8", "LITTLE"], 4, "", "timed out"),
+        (["call", "--json", "forecast", "--json-args", '{"city": "x", "days": 1}', "city=007"], 0,
+         "007: sun for 1 day", ""),
+        (["call", "cancel_booking", "number=42"], 1, "Nobody has booked under 42.", ""),
+        (["call", "teleport"], 3, "", "(-32602): invalid params: they do not fit, or name what does not exist"),
+        (["call", "forcast"], 3, "", "the server does not list a tool 'forcast'; did you mean forecast?\n"),
+        (["call", "teleport"], 3, "", "the server does not list a tool 'teleport'\n"),
+        (["task", "list"], 3, "", "2025-11-25 alone has it"),
+        (["call", "forecast", "city"], 2, "", "key=value"),
+        (["call", "forecast", "--json-args", "[]"], 2, "", "JSON object"),
+        (["call", "forecast", "--json-args", "{"], 2, "", "--json-args"),
+        (["resources"], 0, "trip://bookings", ""), (["resources"], 0, "trip://guide/{city}", ""),
+        (["read", "trip://guide/Oslo"], 0, "Oslo is best seen on foot.\n", ""),
+        (["prompts"], 0, "plan_trip\n    A prompt to plan a trip with.\n    - city: required\n", ""),
+        (["prompt", "plan_trip", "city=Oslo"], 0, "user: Plan three days in Oslo", ""),
+        (["complete", "prompt:plan_trip", "city", "L"], 0, "Lisbon\nLjubljana\nLyon\n", ""),
     ],
 )  # fmt: skip
 def test_what_a_command_prints_and_its_exit_code(
-    capsys: Capture, little: list[str], arguments: list[str], code: int, out: str, err: str
+    capsys: Capture, demo: list[str], arguments: list[str], code: int, out: str, err: str
 ) -> None:
-    """`LITTLE` stands for the command of that server."""
-    *words, last = arguments
-    server = [*little[:-1], little[-1] + last.removeprefix("LITTLE")] if last.startswith("LITTLE") else [last]
-    assert run(*words, *server) == code
+    assert run(*arguments, *demo) == code
     told = capsys.readouterr()
     assert out in told.out
     assert err in told.err
 
 
+def test_a_call_that_takes_too_long_is_given_up_and_a_server_that_ends_is_told(
+    capsys: Capture, at: At, little: list[str]
+) -> None:
+    held, server = threading.Event(), Server("late")
+    server.tool(name="late")(lambda: str(held.wait(60)))
+    late = at(server)
+    try:
+        assert run("call", "late", "--timeout", "0.4", *late) == 4
+        assert "timed out" in capsys.readouterr().err
+    finally:
+        held.set()
+    for ends, says in ((["die", *little], "exited with code 7"), (["x", "--", "/no/such/program"], "/no/such/program")):
+        assert run("call", *ends) == 4
+        assert says in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("seconds", [0.8, 90.0])
-def test_opening_may_take_as_long_as_an_answer(seconds: float, little: list[str], monkeypatch: Any) -> None:
+def test_opening_may_take_as_long_as_an_answer(seconds: float, monkeypatch: Any) -> None:
     given: list[float] = []
 
     class Told(Client):
@@ -122,35 +135,32 @@ def test_opening_may_take_as_long_as_an_answer(seconds: float, little: list[str]
             raise TransportClosed("as far as this test goes")
 
     monkeypatch.setattr("mcp_ref.lab.cli.commands.Client", Told)
-    assert run("info", "--timeout", str(seconds), *little) == 4
+    assert run("info", "--timeout", str(seconds), *DEMO) == 4
     assert given == [seconds]
 
 
-def test_json_is_the_whole_result(capsys: Capture) -> None:
-    assert run("tools", "--json", *DEMO) == 0
+def test_json_is_the_whole_result(capsys: Capture, demo: list[str]) -> None:
+    assert run("tools", "--json", *demo) == 0
     tools = json.loads(capsys.readouterr().out)["tools"]
     assert {tool["name"] for tool in tools} >= {"forecast", "book", "watch"}
 
 
-def test_a_list_of_what_the_server_does_not_have_is_empty(capsys: Capture, little: list[str]) -> None:
-    assert run("prompts", *little) == 0
+def test_a_list_of_what_the_server_does_not_have_is_empty(capsys: Capture, at: At) -> None:
+    bare = at(Server("bare"))
+    assert run("prompts", *bare) == 0
     assert capsys.readouterr() == ("", "the server has no prompts\n")
-    assert run("prompts", "--json", *little) == 0
+    assert run("prompts", "--json", *bare) == 0
     assert json.loads(capsys.readouterr().out) == {"prompts": []}
 
 
-def test_resources_are_listed_and_read(capsys: Capture) -> None:
-    assert run("resources", *DEMO) == 0
-    out = capsys.readouterr().out
-    assert "trip://bookings" in out
-    assert "trip://guide/{city}" in out
-    assert run("read", "trip://guide/Oslo", *DEMO) == 0
-    assert capsys.readouterr().out == "Oslo is best seen on foot.\n"
-
-
-def test_a_picture_goes_out_as_its_bytes(capfdbinary: pytest.CaptureFixture[bytes], little: list[str]) -> None:
-    assert run("call", "picture", *little) == 0
-    assert capfdbinary.readouterr().out == b"\x00\xff"
+def test_a_picture_and_a_blob_go_out_as_their_bytes(capfdbinary: pytest.CaptureFixture[bytes], at: At) -> None:
+    server = Server("bytes")
+    server.tool(name="picture")(lambda: image(b"\x00\xff", "image/png"))
+    server.resource("blob://bytes")(lambda: b"\x00\xff")
+    words = at(server)
+    for asked in (["call", "picture"], ["read", "blob://bytes"]):
+        assert run(*asked, *words) == 0
+        assert capfdbinary.readouterr().out == b"\x00\xff"
 
 
 @pytest.mark.parametrize(
@@ -201,20 +211,8 @@ def test_a_text_stays_one_where_the_parameter_takes_no_other(word: str, value: A
     assert found == value and type(found) is type(value)
 
 
-def test_a_blob_goes_out_as_its_bytes(capfdbinary: pytest.CaptureFixture[bytes], little: list[str]) -> None:
-    assert run("read", "blob://bytes", *little) == 0
-    assert capfdbinary.readouterr().out == b"\x00\xff"
-
-
-def test_prompts_are_listed_got_and_completed(capsys: Capture) -> None:
-    assert run("prompts", *DEMO) == 0
-    assert "plan_trip\n    A prompt to plan a trip with.\n    - city: required\n" in capsys.readouterr().out
-    assert run("prompt", "plan_trip", "city=Oslo", *DEMO) == 0
-    assert capsys.readouterr().out.startswith("user: Plan three days in Oslo")
-    assert run("complete", "prompt:plan_trip", "city", "L", *DEMO) == 0
-    assert capsys.readouterr().out.split() == ["Lisbon", "Ljubljana", "Lyon"]
-
-
+BOTH = ("2025-11-25", "2026-07-28")
+in_both_eras = pytest.mark.parametrize("revision", BOTH)
 OPENINGS = {"session": ["send", "receive", "send"], "stateless": ["send", "receive"]}
 """The directions of the messages before the first that a user asks for."""
 
@@ -245,7 +243,7 @@ def test_signals_are_left_alone_after_a_command_and_those_that_are_ignored_stay_
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-@pytest.mark.parametrize("revision", list(REVISIONS))
+@pytest.mark.parametrize("revision", slow_but(BOTH, REVISIONS))
 def test_the_traffic_is_recorded_and_told_in_each_revision(capsys: Capture, tmp_path: Path, revision: str) -> None:
     trace = tmp_path / "trace.jsonl"
     era = REVISIONS[revision].era
@@ -262,59 +260,38 @@ def test_the_traffic_is_recorded_and_told_in_each_revision(capsys: Capture, tmp_
 
 # -- what a server asks, and what it tells of
 
-ASKING = """
-import threading
-from mcp_ref import Context, Server
 
-server = Server("asking")
+def asks() -> Server:
+    server = Server("asking")
 
-@server.tool()
-def book(ctx: Context) -> str:
-    fields = {
-        "seat": {"type": "string", "enum": ["window", "aisle"]},
-        "bags": {"type": "integer", "default": 0},
-        "meal": {"type": "boolean", "default": False},
-    }
-    answer = ctx.elicit("Window or aisle?", fields)
-    return " ".join(f"{name}={value}" for name, value in sorted(answer.get("content", {}).items())) or answer["action"]
+    @server.tool()
+    def book(ctx: Context) -> str:
+        fields = {
+            "seat": {"type": "string", "enum": ["window", "aisle"]},
+            "bags": {"type": "integer", "default": 0},
+            "meal": {"type": "boolean", "default": False},
+        }
+        answer = ctx.elicit("Window or aisle?", fields)
+        given = sorted(answer.get("content", {}).items())
+        return " ".join(f"{name}={value}" for name, value in given) or answer["action"]
 
-@server.resource("trip://bookings")
-def bookings() -> str:
-    return ""
-
-def change(over: threading.Event) -> None:
-    # Bounded, for whoever starts this may forget it.
-    for _ in range(600):
-        if over.wait(0.05):
-            return
-        server.resource_updated("trip://bookings")
-
-threading.Thread(target=change, args=[threading.Event()], daemon=True).start()
-"""
+    server.resource("trip://bookings")(lambda: "")
+    return server
 
 
 @pytest.fixture
-def asking(tmp_path: Path) -> list[str]:
-    path = tmp_path / "asking.py"
-    path.write_text(ASKING, encoding="utf-8")
-    return ["--", sys.executable, "-m", "mcp_ref", "serve", str(path)]
+def asking(at: At) -> list[str]:
+    return at(asks())
 
 
-BOTH = pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-
-
-@BOTH
+@in_both_eras
 def test_a_form_is_filled_in_by_the_answers_that_are_given(capsys: Capture, asking: list[str], revision: str) -> None:
     answers = ["--answer", "seat=aisle", "--answer", "bags=2", "--answer", "meal=yes", "--revision", revision]
     assert run("call", "book", *answers, *asking) == 0
     captured = capsys.readouterr()
     assert captured.out == "bags=2 meal=True seat=aisle\n"
     assert captured.err == "asking asks: Window or aisle?\n" * captured.err.count("\n")
-
-
-@BOTH
-def test_a_form_that_lacks_an_answer_is_declined(capsys: Capture, asking: list[str], revision: str) -> None:
-    assert run("call", "book", "--answer", "bags=2", "--revision", revision, *asking) == 0
+    assert run("call", "book", *answers[2:], *asking) == 0
     captured = capsys.readouterr()
     assert captured.out == "decline\n"
     assert "seat is missing; give --answer seat=..." in captured.err
@@ -354,48 +331,54 @@ def test_at_a_terminal_each_field_is_asked_for_and_a_wrong_answer_again(asking: 
     ]
 
 
-@BOTH
-def test_changes_are_told_in_the_way_of_each_era(capsys: Capture, asking: list[str], revision: str) -> None:
-    assert run("listen", "trip://bookings", "--count", "2", "--revision", revision, *asking) == 0
+@pytest.fixture
+def changing(at: At) -> Iterator[list[str]]:
+    """The words for a server whose resource changes all the time."""
+    server, over = asks(), threading.Event()
+
+    def change() -> None:
+        while not over.wait(0.02):
+            server.resource_updated("trip://bookings")
+
+    changes = threading.Thread(target=change)
+    changes.start()
+    yield at(server)
+    over.set()
+    changes.join()
+
+
+@in_both_eras
+def test_changes_are_told_in_the_way_of_each_era(capsys: Capture, changing: list[str], revision: str) -> None:
+    assert run("listen", "trip://bookings", "--count", "2", "--revision", revision, *changing) == 0
     assert capsys.readouterr().out == "notifications/resources/updated trip://bookings\n" * 2
-    assert run("listen", "trip://bookings", "--json", "--count", "1", "--revision", revision, *asking) == 0
+    assert run("listen", "trip://bookings", "--json", "--count", "1", "--revision", revision, *changing) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["method"], told["params"]["uri"]) == ("notifications/resources/updated", "trip://bookings")
 
 
-def test_listen_says_which_changes_will_not_be_told(capsys: Capture, asking: list[str]) -> None:
-    assert run("listen", "trip://bookings", "--prompts", "--count", "1", *asking) == 0
+def test_listen_says_which_changes_will_not_be_told(capsys: Capture, changing: list[str]) -> None:
+    assert run("listen", "trip://bookings", "--prompts", "--count", "1", *changing) == 0
     assert "does not tell of" in capsys.readouterr().err
 
 
-@BOTH
-def test_a_server_without_anything_that_changes_cannot_be_listened_to(
-    capsys: Capture, tmp_path: Path, revision: str
-) -> None:
-    path = tmp_path / "still.py"
-    path.write_text("from mcp_ref import Server\nserver = Server('still')\n", encoding="utf-8")
-    still = ["--", sys.executable, "-m", "mcp_ref", "serve", str(path)]
-    assert run("listen", "--revision", revision, *still) == 2
+@in_both_eras
+def test_a_server_without_anything_that_changes_cannot_be_listened_to(capsys: Capture, at: At, revision: str) -> None:
+    assert run("listen", "--revision", revision, *at(Server("still"))) == 2
     assert "nothing that could change" in capsys.readouterr().err
 
 
 # -- over HTTP
 
 
-@pytest.mark.parametrize("which", ["url", "sse_url"])
-def test_a_server_at_a_url_is_asked_like_one_that_is_started(capsys: Capture, which: str) -> None:
+def test_a_server_at_the_url_of_an_event_stream_is_asked_like_any_other(capsys: Capture) -> None:
     with build_server().serve_http(sse_path="/sse") as http:
-        at = ["--", str(getattr(http, which))]
-        assert run("call", "forecast", "city=Oslo", *at) == 0
-        assert capsys.readouterr().out == "Oslo: sun for 2 days\n"
-        assert run("call", "cancel_booking", "number=42", *at) == 1
-        assert run("call", "teleport", *at) == 3
+        assert run("call", "forecast", "city=Oslo", "--", str(http.sse_url)) == 0
+    assert capsys.readouterr().out == "Oslo: sun for 2 days\n"
 
 
 @pytest.mark.parametrize(
     ("options", "got"),
     [
-        ([], {}),
         (["--env", "KEPT", "--env", "GIVEN=2=3"], {"KEPT": "1", "GIVEN": "2=3"}),
         (["--inherit"], {"KEPT": "1", "OTHER": "1"}),
     ],
@@ -437,9 +420,8 @@ def test_headers_go_with_every_request_and_not_into_the_trace(capsys: Capture, t
     assert '"authorization":"[redacted]"' in text
 
 
-def test_a_url_that_is_not_a_server_says_what_each_way_came_to(capsys: Capture) -> None:
-    with build_server().serve_http() as http:
-        assert run("tools", "--", f"{http.url}/elsewhere") == 3
+def test_a_url_that_is_not_a_server_says_what_each_way_came_to(capsys: Capture, demo: list[str]) -> None:
+    assert run("tools", "--", f"{demo[1]}/elsewhere") == 3
     ways = capsys.readouterr().err.splitlines()
     assert ["404" in way for way in ways] == [True, True]
     assert [way.startswith("    before that: ") for way in ways] == [False, True]
@@ -494,14 +476,11 @@ def test_serve_over_http_says_why_it_cannot_listen(capsys: Capture, little: list
         (["tools", "--header", "X-Key: 1", *DEMO], "--header, --token-env and --login are for servers at a URL"),
         (["tools", "--env", "A=1", "--", "http://127.0.0.1:1/mcp"], "--env and --inherit are for servers"),
         (["tools", "--env", "=1", *DEMO], "key=value"),
-        (["call", "forecast", "city", *DEMO], "key=value"),
         (["call", "forecast", "--answer", "city", *DEMO], "key=value"),
-        (["call", "forecast", "--json-args", "[]", *DEMO], "JSON object"),
-        (["call", "forecast", "--json-args", "{", *DEMO], "--json-args"),
         (["tools", "--trace", "/no/such/folder/trace", *DEMO], "cannot write the trace"),
         (["narrate", "/no/such/trace"], "/no/such/trace"),
         (["serve", "/no/such/server.py"], "no such file: /no/such/server.py"),
-        (["spec", "tools/explode"], "no method"),
+        (["spec", "tools/cal"], "no method 'tools/cal'; did you mean tools/call?"),
         (["spec", "elicitation/create", "--revision", "2024-11-05"], "does not exist in 2024-11-05"),
     ],
 )
@@ -539,14 +518,14 @@ def test_serve_needs_an_object_that_is_a_server(capsys: Capture, tmp_path: Path)
     assert run("serve", f"{path}:other") == 2
 
 
-def test_serve_records_the_traffic_as_the_server_sees_it(capsys: Capture, little: list[str], tmp_path: Path) -> None:
-    trace = tmp_path / "trace.jsonl"
-    for revision in ("2025-11-25", "2026-07-28"):
-        assert run("tools", "--revision", revision, *little, "--trace", str(trace)) == 0
-        turned = {"send": "receive", "receive": "send"}
-        opening = [turned[direction] for direction in OPENINGS[REVISIONS[revision].era]]
-        assert [event.direction for event in read_trace(trace)] == [*opening, "receive", "send"]
-    assert run("serve", little[-1], "--trace", "/no/such/folder/trace") == 2
+def test_serve_takes_the_server_by_its_name_and_records_the_traffic_as_it_sees_it(
+    capsys: Capture, little: list[str], tmp_path: Path
+) -> None:
+    trace, served = tmp_path / "trace.jsonl", f"{little[-1]}:other"
+    words = ["call", "--json", "double", "number=21", "label=007", *little[:-1], served, "--trace", str(trace)]
+    assert run(*words) == 0 and '"twice": "00742"' in capsys.readouterr().out
+    assert [event.direction for event in read_trace(trace)] == ["receive", "send"] * 3
+    assert run("serve", served, "--trace", "/no/such/folder/trace") == 2
     assert "cannot write the trace" in capsys.readouterr().err
 
 
@@ -576,13 +555,11 @@ def test_spec_alone_lists_every_method_with_its_revisions(capsys: Capture) -> No
     assert lines[-1] == "extension  only where both sides declare the extension io.modelcontextprotocol/tasks"
 
 
-@pytest.mark.parametrize("method", list(METHODS))
-def test_spec_describes_every_method(capsys: Capture, method: str) -> None:
-    row = METHODS[method]
-    assert run("spec", method, "--revision", row.until or "2026-07-28") == 0
-    out = capsys.readouterr().out
-    assert out.startswith(f"{method}: {row.about}")
-    assert f"page       {row.page}" in out
+def test_spec_describes_every_method() -> None:
+    for method, row in METHODS.items():
+        out = "\n".join(describe(method, find_revision(row.until or "2026-07-28")))
+        assert out.startswith(f"{method}: {row.about}")
+        assert f"page       {row.page}" in out
 
 
 def test_spec_tells_a_method_of_an_extension_from_one_of_the_protocol_with_its_name(capsys: Capture) -> None:
@@ -633,18 +610,30 @@ def test_the_usage_of_diff_has_the_order_in_which_it_works(capsys: Capture) -> N
 # -- the demonstration
 
 
-@pytest.mark.parametrize("revision", list(REVISIONS))
-def test_the_demonstration_tells_a_whole_conversation(capsys: Capture, tmp_path: Path, revision: str) -> None:
-    trace = tmp_path / "trace.jsonl"
-    assert run("demo", "--all", "--revision", revision, "--trace", str(trace)) == 0
-    out = capsys.readouterr().out
+@cache
+def demonstrated(*words: str) -> tuple[str, list[TraceEvent]]:
+    """What `demo` prints with these words, and its trace."""
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()) as out:
+        trace = Path(folder) / "trace.jsonl"
+        assert run("demo", *words, "--trace", str(trace)) == 0
+        return out.getvalue(), list(read_trace(trace))
+
+
+def method_of(event: TraceEvent) -> str:
+    return str(event.message.get("method", "")) if isinstance(event.message, dict) else ""
+
+
+@pytest.mark.parametrize("revision", slow_but(BOTH, REVISIONS))
+def test_the_demonstration_tells_a_whole_conversation(revision: str) -> None:
+    out, events = demonstrated("--all", "--revision", revision)
     opening = {"session": "Opening a session", "stateless": "Discovery: nothing is opened"}[REVISIONS[revision].era]
     for heading in (opening, "Tools, with progress", "The server asks", "Giving a call up", "Closing"):
         assert f"== {heading}" in out
     assert "the server exited with code 0" in out
+    assert (f"Deprecated in {revision}" in out) is (revision == "2026-07-28")
     told = [int(number) for number in re.findall(r"^ *(\d+)  C [→←] S", out, re.MULTILINE)]
-    assert told == [event.seq for event in read_trace(trace)]
-    methods = {event.message.get("method") for event in read_trace(trace) if isinstance(event.message, dict)}
+    assert told == [event.seq for event in events]
+    methods = {method_of(event) for event in events}
     shown = {"tools/list", "tools/call", "notifications/progress", "notifications/message", "resources/read"}
     shown |= {"notifications/resources/updated", "prompts/get", "completion/complete", "notifications/cancelled"}
     shown |= IN_ERA[REVISIONS[revision].era]
@@ -669,60 +658,34 @@ def test_the_demonstration_waits_for_a_server_that_is_slow_to_start(monkeypatch:
 
 IN_ERA = {
     "session": {
-        "initialize",
-        "ping",
-        "logging/setLevel",
-        "resources/subscribe",
-        "roots/list",
-        "sampling/createMessage",
-    },
+        "initialize", "ping", "logging/setLevel", "resources/subscribe", "roots/list", "sampling/createMessage"},
     "stateless": {"server/discover", "subscriptions/listen", "notifications/subscriptions/acknowledged"},
-}
+}  # fmt: skip
 
 
-def test_the_demonstration_is_of_the_newest_revision_and_asks_three_questions_in_rounds(capsys: Capture) -> None:
-    assert run("demo", "--all") == 0
-    out = capsys.readouterr().out
+def test_the_demonstration_of_the_newest_revision_asks_three_questions_in_rounds() -> None:
+    out, _ = demonstrated("--all", "--revision", "2026-07-28")
     for question in ("roots-1", "elicitation-2", "sampling-3"):
         assert f'"{question}": ' in out
         assert f'answers "{question}"' in out
     assert "round 4 of the call that request 9 began" in out
     assert "tagged with the subscription that request 13" in out
-
-
-@pytest.mark.parametrize("revision", slow_but(["2025-11-25", "2026-07-28"], REVISIONS))
-def test_the_demonstration_goes_the_same_way_over_http(capsys: Capture, tmp_path: Path, revision: str) -> None:
-    traces = {"stdio": tmp_path / "stdio.jsonl", "http": tmp_path / "http.jsonl"}
-    assert run("demo", "--all", "--revision", revision, "--trace", str(traces["stdio"])) == 0
-    assert run("demo", "--all", "--revision", revision, "--http", "--trace", str(traces["http"])) == 0
-    assert "the server exited with code 0" in capsys.readouterr().out
-    asked = {name: [method_of(event) for event in read_trace(path)] for name, path in traces.items()}
-    if REVISIONS[revision].disconnect_is_cancellation:
-        # Over HTTP the client hangs up instead.
-        asked["stdio"] = [method for method in asked["stdio"] if method != "notifications/cancelled"]
-    assert sorted(filter(None, asked["stdio"])) == sorted(filter(None, asked["http"]))
-    transport = "http+sse" if revision == "2024-11-05" else "http"
-    assert {event.transport for event in read_trace(traces["http"])} == {transport}
-
-
-def method_of(event: TraceEvent) -> str:
-    return str(event.message.get("method", "")) if isinstance(event.message, dict) else ""
-
-
-def test_each_answer_in_the_demonstration_stands_under_the_heading_of_its_request(capsys: Capture) -> None:
-    assert run("demo", "--all") == 0
-    out = capsys.readouterr().out
+    # Each answer stands under the heading of its request.
     for part in out.split("\n== ")[1:]:
         asked, answered = part.count("C → S  request"), part.count("C ← S  response") + part.count("C ← S  error")
-        given_up = part.count("notification: notifications/cancelled")
-        assert asked - given_up == answered, part
+        assert asked == answered + part.count("notification: notifications/cancelled"), part
 
 
-def test_the_demonstration_is_short_unless_the_whole_is_wanted(capsys: Capture) -> None:
-    assert run("demo") == 0
-    out = capsys.readouterr().out
-    assert len(out.splitlines()) <= 100
-    assert "== One call" in out and "== Prompts" not in out
+@pytest.mark.parametrize("revision", slow_but(BOTH, REVISIONS))
+def test_the_demonstration_goes_the_same_way_over_http(revision: str) -> None:
+    (_, stdio), (out, http) = (demonstrated("--all", "--revision", revision, *over) for over in ([], ["--http"]))
+    assert "the server exited with code 0" in out
+    asked, also = ([method_of(event) for event in events] for events in (stdio, http))
+    if REVISIONS[revision].disconnect_is_cancellation:
+        # Over HTTP the client hangs up instead.
+        asked = [method for method in asked if method != "notifications/cancelled"]
+    assert sorted(filter(None, asked)) == sorted(filter(None, also))
+    assert {event.transport for event in http} == {"http+sse" if revision == "2024-11-05" else "http"}
 
 
 MARGIN = " " * 13
@@ -749,6 +712,12 @@ class Keyboard(io.StringIO):
 def test_the_demonstration_waits_after_each_scene_at_a_terminal_alone(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, keyboard: Keyboard, asked: int
 ) -> None:
+    def scenes(recorder: Recorder, telling: Telling, *_: Any, **options: Any) -> int:
+        for scene in "abc":
+            telling.heading(0, f"{SCENE}{scene}")
+        return 0
+
+    monkeypatch.setattr("mcp_ref.lab.cli.demo.converse", scenes)
     monkeypatch.setattr(sys, "stdin", keyboard)
     assert run("demo", "--step") == 0
     said = capsys.readouterr()
@@ -756,42 +725,35 @@ def test_the_demonstration_waits_after_each_scene_at_a_terminal_alone(
     assert (keyboard.asked, said.err.count("Enter goes on")) == (asked, asked)
 
 
-def test_the_demonstration_shows_a_message_in_twelve_lines_and_in_full_where_asked(capsys: Capture) -> None:
-    assert run("demo") == 0
-    short = capsys.readouterr().out
-    # From the brace that opens a message to the one that closes it, or to where it is cut.
-    ends = [line for line in short.splitlines() if line == MARGIN + "}" or line.endswith(" more lines")]
-    messages = [part.partition("\n" + end)[0] for part, end in zip(short.split(MARGIN + "{\n")[1:], ends, strict=True)]
-    assert [len(message.splitlines()) <= 11 for message in messages] == [True] * 4
-    assert f"{MARGIN}... " in short
-    assert run("demo", "--full") == 0
-    full = capsys.readouterr().out
-    assert "more lines" not in full
-    assert '"io.modelcontextprotocol/clientCapabilities": {\n' in full
-
-
-def test_the_demonstration_quotes_the_line_that_caused_a_message_and_the_text_of_a_result(capsys: Capture) -> None:
-    assert run("demo") == 0
-    out = capsys.readouterr().out
+def test_the_demonstration_is_short_and_quotes_the_line_that_caused_a_message() -> None:
+    out, _ = demonstrated()
+    assert len(out.splitlines()) <= 100
+    assert "== One call" in out and "== Prompts" not in out
     before, _, after = out.partition('\n>>> client.call_tool("forecast", {"city": "Lisbon"})\n')
     assert "server/discover" in before and "tools/call" not in before
     assert 'the text: "Lisbon: sun for 2 days"' in after
 
 
-@pytest.mark.parametrize(("revision", "told"), [("2025-11-25", False), ("2026-07-28", True)])
-def test_the_demonstration_says_what_is_deprecated_there(capsys: Capture, revision: str, told: bool) -> None:
-    assert run("demo", "--revision", revision) == 0
-    assert (f"Deprecated in {revision}" in capsys.readouterr().out) is told
+def test_the_demonstration_shows_a_message_in_twelve_lines_and_in_full_where_asked() -> None:
+    short, _ = demonstrated()
+    # From the brace that opens a message to the one that closes it, or to where it is cut.
+    ends = [line for line in short.splitlines() if line == MARGIN + "}" or line.endswith(" more lines")]
+    messages = [part.partition("\n" + end)[0] for part, end in zip(short.split(MARGIN + "{\n")[1:], ends, strict=True)]
+    assert [len(message.splitlines()) <= 11 for message in messages] == [True] * 4
+    assert f"{MARGIN}... " in short
+    full, _ = demonstrated("--full")
+    assert "more lines" not in full
+    assert '"io.modelcontextprotocol/clientCapabilities": {\n' in full
 
 
-def test_the_three_commands_that_the_demonstration_ends_with_succeed(capsys: Capture, tmp_path: Path) -> None:
-    assert run("demo") == 0
-    commands = capsys.readouterr().out.partition("To go on:\n")[2].splitlines()
-    assert len(commands) == 3
-    for command in commands:
-        words = [sys.executable if word == "python" else word for word in command.split()]
-        env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-        subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, timeout=60, check=True)
+def test_the_commands_that_the_demonstration_ends_with_succeed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    whole, *others = demonstrated()[0].partition("To go on:\n")[2].splitlines()
+    assert whole.strip() == "python -m mcp_ref demo --all" and len(others) == 2
+    for command in others:
+        python, _, program, *words = command.split()
+        assert (python, program) == ("python", "mcp_ref")
+        assert run(*(sys.executable if word == "python" else word for word in words)) == 0
     assert (tmp_path / "oslo.html").is_file()
 
 
@@ -801,26 +763,22 @@ def test_the_three_commands_that_the_demonstration_ends_with_succeed(capsys: Cap
 def test_help_has_an_example_of_each_command_by_its_use(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    told = capsys.readouterr().out
-    assert (
-        re.findall(r"^(\w+):$", told, re.MULTILINE)
-        == [*GROUPS, "options"]
-        == ["try", "call", "watch", "judge", "options"]
-    )
+    told, made = capsys.readouterr().out, parser()
+    assert re.findall(r"^(\w+):$", told, re.MULTILINE) == [*GROUPS, "options"]
+    assert [*GROUPS] == ["try", "call", "watch", "judge"]
     for row in chain(*GROUPS.values()):
         assert f"  {row.name:<10} {row.about}\n               {row.shown()}\n" in told
         words = row.shown().split(" -- ")[0].split()[1:]
-        assert parser().parse_args(words).run is row.run
+        assert made.parse_args(words).run is row.run
         with pytest.raises(SystemExit):
-            main([row.name, "--help"])
+            made.parse_args([row.name, "--help"])
         usage = capsys.readouterr().out.partition("\n\n")[0]
         assert usage.endswith("-- COMMAND [ARGS...]") == (row.server or row.name == "check")
 
 
-@pytest.mark.parametrize("command", ["spec", "demo"])
-def test_a_reader_that_goes_away_is_not_a_failure(command: str) -> None:
+def test_a_reader_that_goes_away_is_not_a_failure() -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "mcp_ref", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "mcp_ref", "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
