@@ -90,7 +90,7 @@ def test_a_stream_that_names_no_uri_is_waited_for_as_long_as_the_connection(revi
     began = time.monotonic()
     with ScriptedServer(get=then(STREAM_HEAD, wait=True), post=status(405)) as server:
         with pytest.raises(RequestTimeout, match="timed out"):
-            Client(server.url, revision=revision, connect_timeout=0.5).connect()
+            Client(server.url, revision=revision, connect_timeout=0.2).connect()
     assert time.monotonic() - began < 8  # it was 10 s, whatever the client's limit
 
 
@@ -124,8 +124,8 @@ def test_which_statuses_lead_to_the_older_transport(newest: str, statuses: set[i
     assert second.revisions == (OLDEST,)
 
 
-@pytest.mark.parametrize("code", [400, 404, 405])
-@pytest.mark.parametrize("body", [REFUSAL, {**REFUSAL, "id": 1}, "nothing here"])
+@pytest.mark.parametrize("code", [400, 405])
+@pytest.mark.parametrize("body", [{**REFUSAL, "id": 1}, "nothing here"])
 def test_a_client_that_is_refused_tries_the_older_transport_at_the_same_url(code: int, body: Any) -> None:
     with ScriptedServer(post=content(body, code=code), get=status(404)) as server:
         with pytest.raises(HttpStatusError, match="event stream.*404"):

@@ -33,20 +33,14 @@ def test_a_message_reaches_the_other_side_in_both_directions():
     assert here.message() == [{"id": 2}]
 
 
-def test_nothing_is_shared_with_the_sender():
-    ours, _, _, there = started()
+def test_nothing_is_shared_with_the_sender_but_its_thread():
+    ours, theirs = pair()
+    came: list[tuple[bytes, threading.Thread]] = []
+    theirs.start(lambda text: came.append((text, threading.current_thread())), lambda reason: None)
     message = {"params": {"a": 1}}
     ours.send(message, soon())
     message["params"]["a"] = 2
-    assert there.message() == {"params": {"a": 1}}
-
-
-def test_it_is_delivered_in_the_thread_of_the_sender():
-    ours, theirs = pair()
-    threads: list[threading.Thread] = []
-    theirs.start(lambda text: threads.append(threading.current_thread()), lambda reason: None)
-    ours.send({}, soon())
-    assert threads == [threading.current_thread()]
+    assert came == [(b'{"params":{"a":1}}', threading.current_thread())]
 
 
 def test_what_is_not_json_is_refused_and_nothing_is_sent():
@@ -56,23 +50,17 @@ def test_what_is_not_json_is_refused_and_nothing_is_sent():
     assert there.texts.empty()
 
 
-def test_what_was_sent_before_the_other_side_started_comes_first_and_in_order():
+def test_so_many_are_kept_for_a_side_that_has_not_started_and_come_first_and_in_order(monkeypatch):
+    monkeypatch.setattr(memory, "_MAX_KEPT", 3)
     ours, theirs = pair()
     there = Collector()
     for number in range(3):
         ours.send({"id": number}, soon())
+    with pytest.raises(TransportClosed, match="wait for the other side to start"):
+        ours.send({}, soon())
     theirs.start(there.receive, there.lost)
     ours.send({"id": 3}, soon())
     assert [there.message()["id"] for _ in range(4)] == [0, 1, 2, 3]
-
-
-def test_so_many_are_kept_for_a_side_that_has_not_started(monkeypatch):
-    monkeypatch.setattr(memory, "_MAX_KEPT", 2)
-    ours, _ = pair()
-    ours.send({}, soon())
-    ours.send({}, soon())
-    with pytest.raises(TransportClosed, match="wait for the other side to start"):
-        ours.send({}, soon())
 
 
 @pytest.mark.parametrize("closer", [0, 1])

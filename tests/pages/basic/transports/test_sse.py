@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,18 +66,9 @@ STREAMS = [
 
 
 @pytest.mark.parametrize(("text", "events"), STREAMS)
-@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
-@pytest.mark.parametrize("size", [None, 1, 2, 3])
-def test_a_stream_is_the_same_with_any_line_ends_and_in_any_pieces(
-    text: bytes, events: list[Event], end: bytes, size: int | None
-) -> None:
-    assert parse(text.replace(b"\n", end), size) == events
-
-
-def test_the_last_id_survives_events_without_one() -> None:
-    parser = EventParser(1 << 26)
-    assert [event.id for event in parser.feed(b"id: 5\ndata: x\n\ndata: y\n\n")] == ["5", "5"]
-    assert parser.last_id == "5"
+def test_a_stream_is_the_same_with_any_line_ends_and_in_any_pieces(text: bytes, events: list[Event]) -> None:
+    for end, size in product([b"\n", b"\r", b"\r\n"], [None, 1, 2, 3]):
+        assert parse(text.replace(b"\n", end), size) == events, (end, size)
 
 
 @pytest.mark.parametrize("text", [b"data: " + b"x" * 200, b"data: xxxx\n" * 20, b": " + b"x" * 200 + b"\n"])
@@ -93,9 +86,9 @@ def test_many_events_together_may_be_longer_than_one() -> None:
 
 def test_a_long_event_in_small_pieces_costs_what_its_length_does() -> None:
     parser, size = EventParser(1 << 26), 4096
-    text = encode_event("x" * 20_000_000)
+    text = encode_event("x" * 5_000_000)
     [event] = [event for at in range(0, len(text), size) for event in parser.feed(text[at : at + size])]
-    assert len(event.data) == 20_000_000
+    assert len(event.data) == 5_000_000
 
 
 LINE = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]))

@@ -9,7 +9,7 @@ from tests.pages.basic.transports.streamable_http.replies import PATIENCE
 
 
 @pytest.fixture
-def an_end_that_is_there_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def an_end_is_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a connection is kept depends on how soon the end of the response before is there: on a busy machine not
-    within 20 ms."""
+    within 20 ms. And who must not wait for it shows."""
     monkeypatch.setattr(http_client, "_LINGER_TIMEOUT", PATIENCE)

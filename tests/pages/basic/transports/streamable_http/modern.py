@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from typing import Any
 
-from mcp_ref import Server
-from mcp_ref.kit.http.http_exchange import HttpRequest
 from mcp_ref.pages.basic.transports.streamable_http.headers import mirror
-from mcp_ref.pages.basic.transports.streamable_http.server import EndpointOptions, StreamableEndpoint
 from mcp_ref.pages.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from tests.pages.basic.transports.streamable_http import raw
-from tests.pages.basic.transports.streamable_http.replies import BOTH, PATIENCE, ListReply
+from tests.pages.basic.transports.streamable_http.replies import Front, ListReply
 
 MODERN = "2026-07-28"
 
@@ -52,39 +48,20 @@ def post(message: Any, **fields: str) -> bytes:
     return raw.post(message, **{**{name.replace("-", "_"): v for name, v in mirrored(message).items()}, **fields})
 
 
-class ModernFront:
-    """The endpoint of a server, as `HttpService` builds it, without a socket."""
+class ModernFront(Front):
+    """An endpoint and a client that sends with each message the headers that belong to it."""
 
-    def __init__(self, server: Server, *, tap: Any = lambda: None, **options: Any) -> None:
-        self.endpoint = StreamableEndpoint(server, EndpointOptions(**options), tap)
+    def post(self, message: Any, reply: ListReply | None = None, **headers: str | None) -> ListReply:
+        fields = {name.replace("-", "_"): value for name, value in mirrored(message).items()}
+        return super().post(message, reply, **{**fields, **headers})
 
-    def __enter__(self) -> ModernFront:
-        return self
+    def is_gone(self, reply: ListReply) -> bool:
+        return reply.hung_up
 
-    def __exit__(self, *exception: object) -> None:
-        self.endpoint.close(PATIENCE)
-
-    def ask(
-        self,
-        message: Any,
-        reply: ListReply | None = None,
-        *,
-        verb: str = "POST",
-        **headers: str | None,
-    ) -> ListReply:
-        """One POST of a message with its headers; others given with underscores, None leaves one out."""
-        reply = reply or ListReply()
-        usual = {"host": "localhost:1", "content-type": "application/json", "accept": BOTH, **mirrored(message)}
-        changed = {**usual, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        kept = {name: value for name, value in changed.items() if value is not None}
-        body = message if isinstance(message, bytes) else json.dumps(message).encode()
-        self.endpoint(HttpRequest(verb, "/mcp", kept, body, gone=lambda: reply.hung_up), reply)
-        return reply
-
-    def start(self, message: Any, reply: ListReply | None = None, **options: Any) -> tuple[ListReply, threading.Thread]:
-        """The same in a thread of its own."""
-        reply = reply or ListReply()
-        thread = threading.Thread(target=self.ask, args=(message, reply), kwargs=options)
+    def start(self, message: Any) -> tuple[ListReply, threading.Thread]:
+        """A POST in a thread of its own."""
+        reply = ListReply()
+        thread = threading.Thread(target=self.post, args=(message, reply))
         thread.start()
         return reply, thread
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 from mcp_ref import Server
 from mcp_ref.kit.http.http_exchange import HttpRequest
@@ -81,12 +82,12 @@ class ListReply:
 class Front:
     """An endpoint and a client's memory of its session."""
 
-    def __init__(self, server: Server, **options: Any) -> None:
-        self.endpoint = StreamableEndpoint(server, EndpointOptions(**options))
+    def __init__(self, server: Server, *, tap: Any = lambda: None, **options: Any) -> None:
+        self.endpoint = StreamableEndpoint(server, EndpointOptions(**options), tap)
         self.address = "127.0.0.1"
         self.headers: dict[str, str] = {"host": "localhost:1", "content-type": "application/json", "accept": BOTH}
 
-    def __enter__(self) -> Front:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -98,8 +99,13 @@ class Front:
         changed = {name.replace("_", "-"): value for name, value in headers.items()}
         kept = {name: value for name, value in {**self.headers, **changed}.items() if value is not None}
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.endpoint(HttpRequest(method, "/mcp", kept, data, peer=self.address), reply)
+        gone = partial(self.is_gone, reply)
+        self.endpoint(HttpRequest(method, "/mcp", kept, data, gone=gone, peer=self.address), reply)
         return reply
+
+    def is_gone(self, reply: ListReply) -> bool:
+        """Whether the client has hung up: in the session era it comes back."""
+        return False
 
     def post(self, message: Any, reply: ListReply | None = None, **headers: str | None) -> ListReply:
         return self.ask("POST", message, reply, **headers)

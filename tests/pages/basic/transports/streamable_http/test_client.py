@@ -7,7 +7,6 @@ import gc
 import io
 import json
 import queue
-import random
 import socket
 import struct
 import threading
@@ -15,6 +14,7 @@ import time
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any, Self
 
 import pytest
@@ -25,6 +25,7 @@ from requests.adapters import HTTPAdapter
 from mcp_ref.errors import (
     AnswerLost,
     HttpStatusError,
+    LocalProtocolError,
     McpError,
     RemoteProtocolError,
     RequestCancelled,
@@ -35,8 +36,11 @@ from mcp_ref.errors import (
 from mcp_ref.kit.http import http_client
 from mcp_ref.kit.http.http_call import HttpCall
 from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref.pages.basic.transports.http_sse import SseClientTransport
+from mcp_ref.pages.basic.transports.over_http import MirroringTransport
 from mcp_ref.pages.basic.transports.streamable_http import client as transports
 from mcp_ref.pages.basic.transports.streamable_http.client import HttpClientTransport
+from mcp_ref.pages.basic.transports.streamable_http.headers import mirror
 from mcp_ref.revisions import find_revision
 from tests.pages.basic.transports.collector import WAIT, Collector, in_thread, soon
 
@@ -168,7 +172,7 @@ def test_a_message_is_a_post_that_accepts_json_and_event_streams() -> None:
     assert "mcp-protocol-version" not in asked.headers
 
 
-@pytest.mark.usefixtures("an_end_that_is_there_is_read")
+@pytest.mark.usefixtures("an_end_is_waited_for_long")
 @pytest.mark.parametrize("answer", [status(202), status(200), head(204, length=None)])
 def test_a_notification_is_accepted_without_a_body(answer: bytes) -> None:
     with ScriptedServer(post=answer) as server, Client(server) as client:
@@ -177,56 +181,40 @@ def test_a_notification_is_accepted_without_a_body(answer: bytes) -> None:
         assert [server.request().connection, server.request().connection] == [1, 1]
 
 
-def test_a_notification_that_is_refused_raises() -> None:
-    body = b'{"jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}}'
-    with (
-        ScriptedServer(post=status(400, "Content-Type: application/json", body=body)) as server,
-        Client(server) as client,
-    ):
-        with pytest.raises(HttpStatusError, match="status 400.*no") as caught:
-            client.transport.send(NOTE, soon())
-    assert caught.value.status == 400
-
-
-def test_a_batch_delivers_the_responses_of_its_reply() -> None:
-    reply = content([result(1), result(2)])
-    with ScriptedServer(post=[reply, stream(event(result(2)), event(result(1)))]) as server, Client(server) as client:
+def test_a_batch_delivers_the_responses_of_its_reply_which_must_lack_none() -> None:
+    replies = [content([result(1), result(2)]), stream(event(result(2)), event(result(1))), content([result(1)])]
+    batch = [CALL, {**CALL, "id": 2}, NOTE]
+    with ScriptedServer(post=replies) as server, Client(server) as client:
         for _ in range(2):
-            client.transport.send([CALL, {**CALL, "id": 2}, NOTE], soon())
+            client.transport.send(batch, soon())
         assert client.message() == [result(1), result(2)]
         assert [client.message(), client.message()] == [result(2), result(1)]
-
-
-def test_a_reply_that_lacks_a_response_of_the_batch_raises() -> None:
-    with ScriptedServer(post=content([result(1)])) as server, Client(server) as client:
         with pytest.raises(RemoteProtocolError, match="lacks the response to 1 requests"):
-            client.transport.send([CALL, {**CALL, "id": 2}], soon())
+            client.transport.send(batch, soon())
 
 
-OWN = ["Accept", "Mcp-Method", "mcp-name", "MCP-Protocol-Version", "Mcp-Param-Region", "mcp-param-x"]
+URL = "http://127.0.0.1/mcp"
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        *(
-            (name, value, None)
-            for name, value in [("X-A", "a\r\nX-B: b"), ("X A", "a"), ("X-A", " a"), ("X-A", "\u20ac")]
-        ),
-        *((name, "x", "set by the transport") for name in OWN),
-    ],
-)
-def test_a_header_that_cannot_be_sent_or_is_the_transports_own_is_refused(
-    name: str, value: str, says: str | None
-) -> None:
-    with pytest.raises(ValueError, match=says):
-        HttpClientTransport("http://127.0.0.1/mcp", headers={name: value})
-
-
-@pytest.mark.parametrize("url", ["127.0.0.1:80", "ftp://host/", "http://", "/mcp"])
-def test_a_url_of_another_kind_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="http"):
-        HttpClientTransport(url)
+@pytest.mark.parametrize("transport", [HttpClientTransport, SseClientTransport])
+def test_both_transports_take_the_same_options_and_refuse_what_nothing_can_be_sent_with(transport: Any) -> None:
+    given = {"headers": {"X-Key": "k"}, "verify": False, "cert": None, "proxies": {}, "trust_env": True, "tap": None}
+    transport(URL, max_message=1000, **given)
+    for url in ("127.0.0.1:80", "ftp://host/", "http://"):
+        with pytest.raises(ValueError, match="must begin with http:// or https:// and a host"):
+            transport(url)
+    for name, value in (("X-A", "a\r\nX-B: b"), ("X A", "a"), ("X-A", " a"), ("X-A", "\u20ac")):
+        with pytest.raises(ValueError, match="header"):
+            transport(URL, headers={name: value})
+    for name in ("Accept", "mcp-name", "Mcp-Param-Region"):
+        with pytest.raises(ValueError, match="set by the transport"):
+            transport(URL, headers={name: "x"})
+    with pytest.raises(TypeError, match="unexpected keyword argument: proxy"):
+        transport(URL, proxy="http://proxy/")
+    with pytest.raises(ValueError, match="SOCKS"):
+        transport(URL, proxies={"http": "socks5://proxy/"})
+    with requests.Session() as session, pytest.raises(ValueError, match="set them there"):
+        transport(URL, session=session, verify=False)
 
 
 # -- replies -------------------------------------------------------------------------------------------------------
@@ -257,7 +245,6 @@ def test_an_event_stream_is_read_as_it_comes() -> None:
         (status(200), "status 200 and no content"),
         (status(200, "Content-Type: application/json", body=b"hello"), "is not a message: 'hello'"),
         (content(result(77)), "lacks the response to tools/call"),
-        (content(PROGRESS | {"params": {}}), "lacks the response to tools/call"),
         (
             status(200, "Content-Type: application/json", body=b'{"a": NaN}'),
             'lacks the response to tools/call: \'{"a": N',
@@ -279,13 +266,21 @@ INTERIM = {
 }
 
 
-@pytest.mark.usefixtures("an_end_that_is_there_is_read")
+def in_pieces(whole: bytes) -> Callable[[Wire, Asked], bool]:
+    """An answer that comes a few bytes at a time."""
+
+    def answer(wire: Wire, asked: Asked) -> bool:
+        wire.send(*(whole[at : at + 7] for at in range(0, len(whole), 7)))
+        return True
+
+    return answer
+
+
+@pytest.mark.usefixtures("an_end_is_waited_for_long")
 @pytest.mark.parametrize("own", [False, True], ids=["ours", "a session of the user's"])
-@pytest.mark.parametrize("number", [1, 100])
-@pytest.mark.parametrize("interim", [*INTERIM.values(), b"".join(INTERIM.values())], ids=[*INTERIM, "all of them"])
-def test_interim_responses_are_read_past_and_nothing_is_sent_twice(interim: bytes, number: int, own: bool) -> None:
-    before = interim * (number if interim in INTERIM.values() else max(1, number // 4))
-    answers = [before + content(result()), before + stream(event(result(2))), before + status(202)]
+@pytest.mark.parametrize("before", [*INTERIM.values(), b"".join(INTERIM.values()) * 25], ids=[*INTERIM, "100 of them"])
+def test_interim_responses_are_read_past_and_nothing_is_sent_twice(before: bytes, own: bool) -> None:
+    answers = [before + content(result()), in_pieces(before + stream(event(result(2)))), before + status(202)]
     with ScriptedServer(post=answers) as server, requests.Session() as session:
         with Client(server, **({"session": session} if own else {})) as client:
             assert client.call() == [result()]
@@ -295,36 +290,16 @@ def test_interim_responses_are_read_past_and_nothing_is_sent_twice(interim: byte
         assert server.asked.empty()
 
 
-@pytest.mark.parametrize("interim", INTERIM.values(), ids=INTERIM)
-def test_interim_responses_without_an_end_are_given_up_without_a_deadline(interim: bytes) -> None:
+def test_interim_responses_without_an_end_are_given_up_without_a_deadline() -> None:
     def endless(wire: Wire, asked: Asked) -> None:
         with contextlib.suppress(OSError):
             while True:
-                wire.send(interim * 50)
+                wire.send(b"".join(INTERIM.values()) * 10)
 
     with ScriptedServer(post=endless) as server, Client(server) as client:
         with pytest.raises(TransportClosed, match="more than 100 interim responses"):
             client.call(timeout=None)
         assert server.request("POST") and server.asked.empty()
-
-
-@pytest.mark.parametrize("calls", [200, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(300)])])
-def test_no_call_is_executed_twice_whatever_comes_before_its_answer(calls: int) -> None:
-    pick, executed = random.Random(33), list[int]()
-
-    def answer(wire: Wire, asked: Asked) -> bool:
-        number = asked.json()["id"]
-        executed.append(number)
-        before = b"".join(pick.choices(list(INTERIM.values()), k=pick.randrange(5)))
-        whole = before + (content(result(number)) if pick.random() < 0.5 else stream(event(result(number))))
-        cut = pick.randrange(len(whole))
-        wire.send(whole[:cut], whole[cut:])
-        return True
-
-    with ScriptedServer(post=answer) as server, Client(server) as client:
-        for number in range(1, calls + 1):
-            assert client.call({**CALL, "id": number}) == [result(number)]
-    assert executed == list(range(1, calls + 1))
 
 
 def _endless(wire: Wire, asked: Asked) -> None:
@@ -380,33 +355,27 @@ def test_a_stream_that_stays_open_after_the_response_holds_nobody_up(
         assert client.call() == [result()]
 
 
-def test_a_call_ends_with_its_deadline_while_its_reply_is_unpacked() -> None:
-    with requests.Session() as session, ScriptedServer(post=_packed) as server:
-        with Client(server, session=session, max_message=1 << 40) as client:
-            began = time.thread_time()
-            with pytest.raises(RequestTimeout):
-                client.call(timeout=0.3)
-            assert time.thread_time() - began < 1
+REFUSAL = {"jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}}
 
 
 @pytest.mark.parametrize(
-    "body", [b"Not here", b'{"jsonrpc": "2.0", "id": 9, "error": {"code": 1, "message": ""}}', b"[]", b"{"]
+    ("message", "answer", "code", "says"),
+    [
+        (NOTE, content(REFUSAL, code=400), 400, "status 400.*no"),
+        (CALL, status(404, body=b"Not here"), 404, "Not here"),
+        (CALL, content({**REFUSAL, "id": 9}, code=404), 404, "status 404"),
+        (CALL, status(404, body=b"[]"), 404, "status 404"),
+        (CALL, status(404, body=b"{"), 404, "status 404"),
+        (CALL, content(REFUSAL, "WWW-Authenticate: Bearer scope=x", code=401), 401, "Bearer scope=x"),
+        (CALL, content(REFUSAL, "WWW-Authenticate: Bearer scope=x", code=403), 403, "Bearer scope=x"),
+    ],
 )
-def test_any_other_refusal_names_the_status(body: bytes) -> None:
-    with ScriptedServer(post=status(404, body=body)) as server, Client(server) as client:
-        with pytest.raises(HttpStatusError) as caught:
-            client.call()
-    assert caught.value.status == 404
-    assert caught.value.text == body.decode()
-
-
-@pytest.mark.parametrize("code", [401, 403])
-def test_a_server_that_asks_to_authorize_is_named_with_its_challenge(code: int) -> None:
-    error = {"jsonrpc": "2.0", "error": {"code": 1, "message": "no"}}
-    with ScriptedServer(post=content(error, "WWW-Authenticate: Bearer scope=x", code=code)) as server:
-        with Client(server) as client, pytest.raises(HttpStatusError, match="Bearer scope=x") as caught:
-            client.call()
-    assert caught.value.challenge == "Bearer scope=x"
+def test_a_refusal_that_is_no_answer_names_its_status(message: Any, answer: bytes, code: int, says: str) -> None:
+    with ScriptedServer(post=answer) as server, Client(server) as client:
+        with pytest.raises(HttpStatusError, match=says) as caught:
+            client.call() if message is CALL else client.transport.send(message, soon())
+    assert (caught.value.status, caught.value.text) == (code, answer.partition(b"\r\n\r\n")[2].decode())
+    assert caught.value.challenge == ("Bearer scope=x" if "Bearer" in says else None)
 
 
 def test_a_redirect_within_the_origin_is_followed() -> None:
@@ -420,56 +389,53 @@ def test_a_redirect_within_the_origin_is_followed() -> None:
     assert asked[2].json() == CALL
 
 
-def test_redirects_without_end_are_not_followed() -> None:
-    with ScriptedServer(post=status(307, "Location: /again")) as server, Client(server) as client:
-        with pytest.raises(RemoteProtocolError, match="more than 3 times"):
-            client.call()
-        assert server.asked.qsize() == 4
-
-
 @pytest.mark.parametrize(
-    "code, to",
-    [(307, "http://localhost:1/mcp"), (308, "https://127.0.0.1/"), (302, "/x"), (303, "/x"), (307, "http://[::1")],
+    ("code", "to", "problem", "asked"),
+    [
+        (307, "http://localhost:1/mcp", "redirects to", 1),
+        (308, "https://127.0.0.1/", "redirects to", 1),
+        (302, "/x", "redirects to", 1),
+        (307, "http://[::1", "redirects to", 1),
+        (307, "/again", "more than 3 times", 4),
+    ],
 )
-def test_a_redirect_elsewhere_is_not_followed(code: int, to: str) -> None:
+def test_a_redirect_elsewhere_or_without_end_is_not_followed(code: int, to: str, problem: str, asked: int) -> None:
     with ScriptedServer(post=status(code, f"Location: {to}")) as server, Client(server) as client:
-        with pytest.raises(HttpStatusError, match="redirects to") as caught:
+        with pytest.raises(McpError, match=problem):
             client.call()
-        assert server.asked.qsize() == 1
-    assert caught.value.status == code
+        assert server.asked.qsize() == asked
 
 
 # -- the session ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "revision, version", [("2025-03-26", None), ("2025-06-18", "2025-06-18"), ("2025-11-25", "2025-11-25")]
+    ("revision", "version", "session_id"),
+    [
+        ("2025-03-26", None, "abc"),
+        ("2025-06-18", "2025-06-18", "abc"),
+        ("2025-11-25", "2025-11-25", "abc"),
+        ("2025-11-25", "2025-11-25", None),
+    ],
 )
-def test_session_and_version_go_with_every_request_after_initialize(revision: str, version: str | None) -> None:
-    with ScriptedServer(post=[ASSIGNED, status(202), content(result())]) as server:
+def test_session_and_version_go_with_every_request_after_initialize(
+    revision: str, version: str | None, session_id: str | None
+) -> None:
+    opening = content(result()) if session_id is None else ASSIGNED
+    with ScriptedServer(post=[opening, status(202), content(result())]) as server:
         with Client(server) as client:
             client.open(revision)
             client.transport.send(NOTE, soon())
             client.transport.opened(find_revision(revision))
             client.call()
-        first, *later = [server.request() for _ in range(5)]
+        first, *later = [server.request() for _ in range(server.asked.qsize())]
     assert not {"mcp-session-id", "mcp-protocol-version"} & first.headers.keys()
-    assert [each.method for each in later] == ["POST", "GET", "POST", "DELETE"]
-    assert {each.headers["mcp-session-id"] for each in later} == {"abc"}
+    assert [each.method for each in later] == ["POST", "GET", "POST", *([] if session_id is None else ["DELETE"])]
+    assert {each.headers.get("mcp-session-id") for each in later} == {session_id}
     assert {each.headers.get("mcp-protocol-version") for each in later} == {version}
 
 
-def test_a_server_without_sessions_gets_neither_id_nor_delete() -> None:
-    with ScriptedServer(post=content(result())) as server:
-        with Client(server) as client:
-            client.open()
-            client.call()
-        asked = [server.request() for _ in range(2)]
-        assert server.asked.empty()
-    assert not any("mcp-session-id" in each.headers for each in asked)
-
-
-@pytest.mark.parametrize("value", ["a b", "a\tb", "\xe9", "a\x7f"])
+@pytest.mark.parametrize("value", ["a b", "\xe9", "a\x7f"])
 def test_a_session_id_that_is_not_visible_ascii_is_refused(value: str) -> None:
     with ScriptedServer(post=content(result(), f"Mcp-Session-Id: {value}")) as server, Client(server) as client:
         with pytest.raises(RemoteProtocolError, match="visible ASCII"):
@@ -492,14 +458,16 @@ def test_404_in_a_session_tells_that_it_has_expired() -> None:
 # -- resuming ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("broken", [False, True])
-def test_a_stream_without_the_response_is_resumed_after_the_time_asked_for(broken: bool) -> None:
+@pytest.mark.parametrize(
+    "end", [END, b"", chunk(b'id: a-3\ndata: {"jsonrpc": "2.0",')], ids=["ended", "broken", "in part"]
+)
+def test_a_stream_without_the_response_is_resumed_after_the_time_asked_for(end: bytes) -> None:
+    """After the last event that came whole: one that came in part is not skipped."""
     ended = time.monotonic()
 
     def post(wire: Wire, asked: Asked) -> None:
         nonlocal ended
-        wire.send(STREAM_HEAD, event(None, id="a-1", retry=300), event(PROGRESS, id="a-2"))
-        wire.send(b"" if broken else END)
+        wire.send(STREAM_HEAD, event(None, id="a-1", retry=300), event(PROGRESS, id="a-2"), end)
         ended = time.monotonic()
 
     def get(wire: Wire, asked: Asked) -> None:
@@ -518,18 +486,6 @@ def test_a_stream_without_the_response_is_resumed_after_the_time_asked_for(broke
     assert 0.29 <= ended <= 0.7
 
 
-def test_an_event_that_came_in_part_is_not_skipped_by_resuming() -> None:
-    part = chunk(b'id: 2\ndata: {"jsonrpc": "2.0",')
-    first = then(STREAM_HEAD, event(None, id="1", retry=1), part)
-    with (
-        ScriptedServer(post=[ASSIGNED, first], get=stream(event(result(), id="2"))) as server,
-        Client(server) as client,
-    ):
-        client.open()
-        assert client.call() == [result()]
-        assert [server.request() for _ in range(3)][2].headers["last-event-id"] == "1"
-
-
 def test_attempts_without_progress_are_counted() -> None:
     first = stream(event(None, id="\u20ac", retry=1))
     nothing: list[Any] = [status(503), then(), stream()]
@@ -543,22 +499,24 @@ def test_attempts_without_progress_are_counted() -> None:
     assert {each.headers["last-event-id"] for each in asked} == {"\u20ac".encode().decode("latin-1")}
 
 
-@pytest.mark.parametrize("first", [stream(event(PROGRESS)), then(STREAM_HEAD, event(PROGRESS)), stream()])
-def test_a_stream_without_event_ids_cannot_be_resumed(first: Any) -> None:
-    with ScriptedServer(post=[ASSIGNED, first]) as server, Client(server) as client:
+@pytest.mark.parametrize(
+    ("first", "refusal", "problem"),
+    [
+        (stream(event(PROGRESS)), 405, "without a response, and cannot be resumed"),
+        (then(STREAM_HEAD, event(PROGRESS)), 405, "without a response, and cannot be resumed"),
+        (stream(), 405, "without a response, and cannot be resumed"),
+        (stream(event(None, id="1", retry=1)), 405, "refused to resume it with HTTP status 405"),
+        (stream(event(None, id="1", retry=1)), 404, "refused to resume it with HTTP status 404"),
+    ],
+)
+def test_a_stream_that_cannot_be_resumed_is_a_lost_connection_and_no_expired_session(
+    first: Any, refusal: int, problem: str
+) -> None:
+    with ScriptedServer(post=[ASSIGNED, first], get=status(refusal)) as server, Client(server) as client:
         client.open()
-        with pytest.raises(TransportClosed, match="without a response, and cannot be resumed"):
+        with pytest.raises(TransportClosed, match=problem) as caught:
             client.call()
-        assert server.asked.qsize() == 2
-
-
-@pytest.mark.parametrize("code", [400, 404, 405])
-def test_a_refused_resumption_is_not_an_expired_session(code: int) -> None:
-    first = stream(event(None, id="1", retry=1))
-    with ScriptedServer(post=[ASSIGNED, first], get=status(code)) as server, Client(server) as client:
-        client.open()
-        with pytest.raises(TransportClosed, match=f"refused to resume it with HTTP status {code}") as caught:
-            client.call()
+        assert server.asked.qsize() == 2 + ("refused" in problem), "without an id nobody asks"
     assert not isinstance(caught.value, SessionExpired)
 
 
@@ -589,14 +547,58 @@ def end_a_call(client: Client, end: str, ready: Callable[[], Any]) -> None:
         assert "closed by this side" in str(outcome)
 
 
-SLOW = {
-    "before the headers": then(wait=True),
-    "in the headers": then(b"HTTP/1.1 200 OK\r\nContent-", wait=True),
-    "in a body of known length": then(head(200, "Content-Type: application/json", length=100), b"{", wait=True),
-    "in a body until the end": then(head(200, "Content-Type: application/json", length=None), b"{", wait=True),
-    "in a stream": then(STREAM_HEAD, event(PROGRESS), wait=True),
-    "in a chunk of a stream": then(STREAM_HEAD, b"ff\r\ndata: {", wait=True),
+AT_ONCE = 10.0
+"""Seconds within which a server must have noticed; most of them are for a machine that is busy."""
+
+
+class Gone:
+    """An answer that says a beginning, and then waits for the client to hang up."""
+
+    def __init__(self, *beginning: bytes) -> None:
+        self._beginning = beginning
+        self.begun, self.noticed = threading.Event(), threading.Event()
+
+    def __call__(self, wire: Wire, asked: Asked) -> None:
+        # On a busy machine the client may have hung up before.
+        with contextlib.suppress(ConnectionError):
+            wire.send(*self._beginning)
+        self.begun.set()
+        wire.until_gone()
+        self.noticed.set()
+
+    def at_once(self) -> bool:
+        return self.noticed.wait(AT_ONCE)
+
+
+BEGUN = {
+    "before the reply": (),
+    "in its headers": (b"HTTP/1.1 200 OK\r\nContent-",),
+    "in a body of known length": (head(200, "Content-Type: application/json", length=100), b"{"),
+    "in a body until the end": (head(200, "Content-Type: application/json", length=None), b"{"),
+    "in a stream": (STREAM_HEAD, event(PROGRESS)),
+    "in an event": (STREAM_HEAD, b"ff\r\ndata: {"),
 }
+
+
+@pytest.mark.usefixtures("an_end_is_waited_for_long")
+@pytest.mark.parametrize("where", BEGUN)
+@pytest.mark.parametrize("end", ["cancel", "close", "deadline"])
+@pytest.mark.parametrize("whose", ["ours", "a session of the user's", "ours, in the stateless era"])
+def test_whatever_ends_a_call_closes_its_connection_at_once(where: str, end: str, whose: str) -> None:
+    gone = Gone(*BEGUN[where])
+    with requests.Session() as session, ScriptedServer(post=gone) as server:
+        with Client(server, session=session if "user's" in whose else None) as client:
+            if "stateless" in whose:
+                client.transport.mirror = lambda message: {"Mcp-Method": message["method"]}
+            if end != "deadline":
+                end_a_call(client, end, lambda: gone.begun.wait(WAIT))
+            for timeout in (0.1, 1, 5) if end == "deadline" else ():
+                with pytest.raises(RequestTimeout, match=f"timed out after {timeout} s"):
+                    client.call(timeout=timeout)
+                # A busy machine may take longer to begin.
+                if gone.begun.is_set():
+                    break
+            assert gone.at_once()
 
 
 @pytest.fixture
@@ -612,13 +614,8 @@ def deaf_url() -> Iterator[str]:
             sock.close()
 
 
-def test_connecting_ends_with_the_deadline(deaf_url: str) -> None:
-    with Client(deaf_url) as client, pytest.raises(RequestTimeout, match="timed out after 0.1 s connecting"):
-        client.call(timeout=0.1)
-
-
-@pytest.mark.parametrize("end", ["cancel", "close"])
-def test_connecting_can_be_ended_by_another_thread(deaf_url: str, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("end", ["cancel", "close", "deadline"])
+def test_connecting_can_be_ended(deaf_url: str, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, hold = threading.Event(), HttpCall.hold
 
     def announced(self: HttpCall, sock: socket.socket) -> None:
@@ -627,7 +624,11 @@ def test_connecting_can_be_ended_by_another_thread(deaf_url: str, end: str, monk
 
     monkeypatch.setattr(HttpCall, "hold", announced)
     with Client(deaf_url) as client:
-        end_a_call(client, end, lambda: begun.wait(WAIT))
+        if end != "deadline":
+            end_a_call(client, end, lambda: begun.wait(WAIT))
+            return
+        with pytest.raises(RequestTimeout, match="timed out after 0.1 s connecting"):
+            client.call(timeout=0.1)
 
 
 @pytest.mark.parametrize(
@@ -658,7 +659,7 @@ def test_a_server_that_does_not_read_does_not_move_the_deadline() -> None:
         with Client(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp") as client:
             inbox = Row()
             with pytest.raises(RequestTimeout):
-                client.call({**CALL, "params": {"text": "x" * 20_000_000}}, timeout=0.5, inbox=inbox)
+                client.call({**CALL, "params": {"text": "x" * 20_000_000}}, timeout=0.2, inbox=inbox)
             assert not inbox.sent
 
 
@@ -702,11 +703,11 @@ def test_the_clock_runs_only_for_calls_with_a_deadline_and_until_the_close() -> 
 def test_a_deadline_that_moves_while_a_read_waits_is_kept() -> None:
     late = threading.Event()
     clock = {"lost": 0.0}
-    deadline = Deadline(0.2, clock=lambda: time.monotonic() - clock["lost"])
+    deadline = Deadline(0.1, clock=lambda: time.monotonic() - clock["lost"])
 
     def answer(wire: Wire, asked: Asked) -> None:
         clock["lost"] = 100.0
-        assert not late.wait(0.4)
+        assert not late.wait(0.2)
         wire.send(content(result()))
 
     with ScriptedServer(post=answer) as server, Client(server) as client:
@@ -722,7 +723,7 @@ def test_a_call_that_was_given_up_before_it_starts_sends_nothing() -> None:
         assert server.asked.empty()
 
 
-@pytest.mark.usefixtures("an_end_that_is_there_is_read")
+@pytest.mark.usefixtures("an_end_is_waited_for_long")
 def test_a_handle_used_after_the_call_does_nothing_to_the_next() -> None:
     with ScriptedServer(post=content(result())) as server, Client(server) as client:
 
@@ -741,14 +742,9 @@ def test_a_handle_used_after_the_call_does_nothing_to_the_next() -> None:
 # -- connections that break -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "answer", [then(), then(b"HTTP/1.1 200"), then(b"nonsense\r\n\r\n"), then(head(200, length=9), b"{")]
-)
-def test_a_connection_that_breaks_is_not_tried_again(answer: Any) -> None:
-    with ScriptedServer(post=answer) as server, Client(server) as client:
-        with pytest.raises(McpError):
-            client.call()
-        assert server.asked.qsize() == 1
+def _reset(wire: Wire, asked: Asked) -> None:
+    """Close the connection, so that the client gets a reset."""
+    wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def test_a_kept_connection_that_the_server_has_closed_is_not_used() -> None:
@@ -764,11 +760,6 @@ def test_a_kept_connection_that_the_server_has_closed_is_not_used() -> None:
         assert gone.wait(WAIT)
         assert client.call() == [result()]
         assert [server.request().connection for _ in range(2)] == [1, 2]
-
-
-def _reset(wire: Wire, asked: Asked) -> None:
-    """Close the connection, so that the client gets a reset."""
-    wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 @pytest.mark.parametrize("end", [_reset, then()], ids=["reset", "closed in order"])
@@ -822,7 +813,7 @@ def test_the_standing_stream_is_open_before_opened_returns_and_delivers() -> Non
         assert client.message() == asking
 
 
-@pytest.mark.parametrize("answer", [status(405), status(404), status(400), status(401), content({}), status(204)])
+@pytest.mark.parametrize("answer", [status(405), status(401), content({}), status(204)])
 def test_a_server_without_a_standing_stream_is_as_good(answer: bytes) -> None:
     with ScriptedServer(post=ASSIGNED, get=answer) as server, Client(server) as client:
         client.open(listen=True)
@@ -869,23 +860,10 @@ def test_a_stream_that_asks_for_no_pause_is_resumed_ten_times_a_second_at_most()
         assert server.asked.qsize() <= 2 + 4
 
 
-@pytest.fixture
-def opening_for_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transports, "_OPENING_TIMEOUT", 0.05)
-
-
-@pytest.mark.usefixtures("opening_for_short")
-def test_a_slow_standing_stream_does_not_hold_opening_up() -> None:
-    with ScriptedServer(post=ASSIGNED, get=then(wait=True)) as server, Client(server) as client:
-        client.open(listen=True)
-        client.call()
-        assert len(_listeners()) == 1
-
-
 # -- ending --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("answer", [status(200), status(405), status(404), status(500), then()])
+@pytest.mark.parametrize("answer", [status(200), status(405), then()])
 def test_closing_ends_the_session_whatever_the_server_says_to_it(answer: Any) -> None:
     with ScriptedServer(post=ASSIGNED, get=then(STREAM_HEAD, wait=True), delete=answer) as server:
         with Client(server) as client:
@@ -894,10 +872,12 @@ def test_closing_ends_the_session_whatever_the_server_says_to_it(answer: Any) ->
         assert not _listeners()
 
 
-@pytest.mark.usefixtures("opening_for_short")
-def test_closing_returns_by_its_deadline_though_the_server_does_not_answer() -> None:
+def test_a_slow_server_holds_up_neither_opening_nor_closing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transports, "_OPENING_TIMEOUT", 0.05)
     with ScriptedServer(post=ASSIGNED, get=then(wait=True), delete=then(wait=True)) as server, Client(server) as client:
         client.open(listen=True)
+        client.call()
+        assert len(_listeners()) == 1
         began = time.monotonic()
         client.transport.close(Deadline(0.3))
         assert time.monotonic() - began < WAIT
@@ -912,6 +892,8 @@ def test_after_closing_nothing_is_sent() -> None:
             with pytest.raises(TransportClosed, match="closed by this side"):
                 send()
         client.transport.opened(NEWEST)
+        with pytest.raises(TransportClosed):
+            client.transport.start(client.receive, client.lost)
         assert server.asked.empty()
 
 
@@ -928,24 +910,6 @@ def test_closing_from_many_threads_and_within_lost_loses_once() -> None:
         joins = [in_thread(lambda: client.transport.close(Deadline(0.5))) for _ in range(4)]
         assert [join() for join in joins] == [None] * 4
         assert client.ends == 1
-
-
-def test_a_transport_that_was_closed_cannot_be_started() -> None:
-    transport = HttpClientTransport("http://127.0.0.1:1/")
-    transport.close(soon())
-    with pytest.raises(TransportClosed):
-        transport.start(lambda text: None, lambda reason: None)
-
-
-def test_making_a_transport_imports_no_requests() -> None:
-    import subprocess
-    import sys
-
-    code = (
-        "import sys; from mcp_ref.pages.basic.transports.streamable_http.client import HttpClientTransport;"
-        "HttpClientTransport('http://127.0.0.1/'); sys.exit('requests' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], timeout=20).returncode == 0
 
 
 # -- a session of the user's ---------------------------------------------------------------------------------------
@@ -991,7 +955,7 @@ def test_a_session_sends_as_it_was_set_up_and_stays_as_it_is(session: requests.S
     assert headers == session.headers
 
 
-@pytest.mark.usefixtures("an_end_that_is_there_is_read")
+@pytest.mark.usefixtures("an_end_is_waited_for_long")
 def test_a_session_keeps_connections_and_is_not_closed(session: requests.Session) -> None:
     with ScriptedServer(post=content(result()), get=status(200)) as server:
         with Client(server, session=session) as client:
@@ -1014,29 +978,6 @@ def test_a_pool_that_blocks_is_not_waited_for(session: requests.Session) -> None
     # What is kept is closed when its pool is forgotten.
     session.close()
     gc.collect()
-
-
-def test_an_auth_that_answers_a_challenge_sends_again() -> None:
-    challenge = status(401, 'WWW-Authenticate: Digest realm="r", nonce="n", qop="auth"')
-    with requests.Session() as session, ScriptedServer(post=[challenge, content(result())]) as server:
-        session.auth = requests.auth.HTTPDigestAuth("ann", "secret")
-        with Client(server, session=session) as client:
-            assert client.call() == [result()]
-        assert [server.request().headers.get("authorization", "")[:6] for _ in range(2)] == ["", "Digest"]
-
-
-@pytest.mark.parametrize("where", SLOW)
-@pytest.mark.parametrize("end", ["cancel", "close", "deadline"])
-@pytest.mark.parametrize("own", [False, True], ids=["ours", "a session of the user's"])
-def test_a_call_can_be_ended_whosever_the_session_is(
-    where: str, end: str, own: bool, session: requests.Session
-) -> None:
-    with ScriptedServer(post=SLOW[where]) as server, Client(server, session=session if own else None) as client:
-        if end != "deadline":
-            end_a_call(client, end, server.request)
-        else:
-            with pytest.raises(RequestTimeout, match="timed out after 0.1 s"):
-                client.call(timeout=0.1)
 
 
 class Canned(requests.adapters.BaseAdapter):
@@ -1062,7 +1003,186 @@ def test_an_adapter_of_another_kind_is_given_the_time_that_is_left() -> None:
         assert all(2 < each <= 3 for each in canned.timeout)
 
 
-@pytest.mark.parametrize("more", [{"verify": False}, {"cert": "x"}, {"proxies": {}}, {"trust_env": True}])
-def test_a_session_is_not_given_what_it_says_itself(more: dict[str, Any]) -> None:
-    with requests.Session() as session, pytest.raises(ValueError, match="set them there"):
-        HttpClientTransport("http://127.0.0.1/", session=session, **more)
+# -- the stateless era ---------------------------------------------------------------------------------------------
+
+VERSION = "2026-07-28"
+ODD = {"jsonrpc": "2.0", "method": "notifications/odd"}
+SESSION_HEADERS = {"mcp-session-id", "last-event-id"}
+
+
+class Stateless(Client):
+    """A transport that speaks the stateless shape, and as much of a peer as it needs."""
+
+    def __init__(self, server: ScriptedServer | str, **options: Any) -> None:
+        super().__init__(server, **options)
+        self.transport.mirror = lambda message: mirror(message, VERSION)
+
+
+@pytest.mark.usefixtures("an_end_is_waited_for_long")
+def test_the_headers_are_those_mirrored_from_the_message() -> None:
+    with ScriptedServer(post=[status(202), content(result())]) as server, Stateless(server) as client:
+        client.transport.send(ODD, soon())
+        assert client.call() == [result()]
+        note, asked = server.request("POST"), server.request("POST")
+    assert (note.json(), asked.json()) == (ODD, CALL)
+    assert [each.headers["mcp-method"] for each in (note, asked)] == ["notifications/odd", "tools/call"]
+    assert (note.headers.get("mcp-name"), asked.headers["mcp-name"]) == (None, "add")
+    for each in (note, asked):
+        assert each.headers["mcp-protocol-version"] == VERSION
+        assert each.headers["accept"] == "application/json, text/event-stream"
+        assert each.headers["content-type"] == "application/json"
+    assert (note.connection, asked.connection) == (1, 1), "what was accepted leaves its connection for the next"
+
+
+@pytest.mark.parametrize("message", [result(), [CALL]])
+def test_responses_and_batches_are_not_sent(message: Any) -> None:
+    with ScriptedServer() as server, Stateless(server) as client:
+        with pytest.raises(LocalProtocolError, match="one request or notification"):
+            client.transport.send(message, soon())
+        assert server.asked.empty()
+
+
+@pytest.mark.usefixtures("an_end_is_waited_for_long")
+def test_an_answered_request_leaves_its_connection_for_the_next() -> None:
+    answers = [content(result()), stream(event(PROGRESS), event(result())), content({**result(), "error": 1}, code=404)]
+    with ScriptedServer(post=answers) as server, Stateless(server) as client:
+        assert client.call() == [result()]
+        assert client.call() == [PROGRESS, result()]
+        with pytest.raises(HttpStatusError):
+            client.call()
+        with pytest.raises(HttpStatusError):
+            client.call()
+        assert {server.request().connection for _ in range(4)} == {1}
+
+
+def test_a_session_that_the_server_assigns_is_ignored() -> None:
+    not_found = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "Method not found"}}
+    odd = content(result(), "Mcp-Session-Id: a b\xe9")
+    with ScriptedServer(post=[ASSIGNED, odd, content(not_found, code=404), status(404)]) as server:
+        with Stateless(server) as client:
+            assert client.call() == [result()]
+            assert client.call() == [result()]
+            assert client.transport.session_id is None
+            assert client.call() == [not_found]
+            with pytest.raises(HttpStatusError) as caught:
+                client.call()
+        asked = [server.request("POST") for _ in range(4)]
+        # Neither GET nor DELETE.
+        assert server.asked.empty()
+    assert caught.value.status == 404
+    assert not any(each.headers.keys() & SESSION_HEADERS for each in asked)
+
+
+def test_one_transport_may_ask_in_one_era_and_go_on_in_the_other() -> None:
+    with ScriptedServer(post=[content({}, code=400), ASSIGNED]) as server:
+        with Stateless(server) as client:
+            assert isinstance(client.transport, MirroringTransport)
+            assert client.transport.hangs_up
+            with pytest.raises(HttpStatusError):
+                client.call()
+            client.transport.mirror = None
+            assert not client.transport.hangs_up
+            client.open()
+            assert client.transport.session_id == "abc"
+        asked = [server.request() for _ in range(3)]
+    assert [each.method for each in asked] == ["POST", "POST", "DELETE"]
+    assert [each.headers.get("mcp-method") for each in asked] == ["tools/call", None, None]
+    assert asked[1].json() == INITIALIZE
+
+
+ERROR = {"code": -32022, "message": "no", "data": {"supported": ["2026-07-28"], "requested": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("code", "request_id"), [(200, {"id": 1}), *product([400, 404, 500], [{}, {"id": 1}]), (403, {"id": None})]
+)
+@pytest.mark.parametrize("kind", [Client, Stateless])
+def test_an_error_in_the_body_answers_the_request_whatever_the_status(
+    kind: type[Client], code: int, request_id: dict[str, Any]
+) -> None:
+    error = {"jsonrpc": "2.0", **request_id, "error": ERROR}
+    with ScriptedServer(post=content(error, code=code)) as server, kind(server) as client:
+        assert client.call() == [{**error, "id": 1}]
+        refused = client.transport.refused
+        assert (refused and refused.status) == (None if code == 200 else code)
+
+
+LOST = {
+    "an empty stream": stream(),
+    "a stream that could be resumed in a session": stream(event(PROGRESS, id="7", retry=1)),
+    "a stream that breaks": then(STREAM_HEAD, event(PROGRESS, id="7", retry=1)),
+    "a stream that breaks in an event": then(STREAM_HEAD, chunk(b'data: {"jsonrpc"')),
+    "a body cut off": then(head(200, "Content-Type: application/json", length=100), b"{"),
+    "headers cut off": then(b"HTTP/1.1 200 OK\r\nContent-"),
+    "no reply": then(),
+    "a reset": _reset,
+}
+
+
+@pytest.mark.parametrize("what", LOST)
+@pytest.mark.parametrize("kind", [Client, Stateless])
+def test_a_reply_that_breaks_off_is_lost_and_neither_resumed_nor_asked_for_again(kind: type[Client], what: str) -> None:
+    with ScriptedServer(post=LOST[what], get=stream(event(result()))) as server, kind(server) as client:
+        began = time.monotonic()
+        with pytest.raises(TransportClosed) as caught:
+            client.call()
+        assert time.monotonic() - began < AT_ONCE
+        assert server.request("POST").json() == CALL
+        assert server.asked.empty()
+    lost = isinstance(caught.value, AnswerLost) and str(caught.value).startswith("the answer was lost: ")
+    assert lost is (kind is Stateless), caught.value
+
+
+@pytest.mark.parametrize("kind", [Client, Stateless])
+def test_what_nobody_at_the_other_end_has_got_is_not_lost(kind: type[Client]) -> None:
+    with ScriptedServer() as server:
+        pass
+    says = r"no answer from http://127.0.0.1:\d+/mcp: "
+    with kind(server) as client, pytest.raises(TransportClosed, match=says) as caught:
+        client.call()
+    assert not isinstance(caught.value, AnswerLost | SessionExpired)
+
+
+@pytest.mark.usefixtures("an_end_is_waited_for_long")
+@pytest.mark.parametrize("more", [(), (event(PROGRESS), event(result()), b"0\r\n\r\n")])
+def test_leaving_the_reply_closes_the_connection(more: tuple[bytes, ...]) -> None:
+    """Also where all of the reply has come already: nobody has looked at it."""
+    gone = Gone(STREAM_HEAD, event(PROGRESS), *more)
+    with ScriptedServer(post=[gone, content(result())]) as server, Stateless(server) as client:
+
+        class Leaving(Row):
+            def take(self, deadline: Deadline | None = None) -> bool:
+                super().take(deadline)
+                if self.found and gone.begun.wait(WAIT):
+                    self.found, self.given_up = [], RequestCancelled("enough")
+                return self.given_up is not None
+
+        began = time.monotonic()
+        with pytest.raises(RequestCancelled):
+            client.call(inbox=Leaving())
+        assert gone.at_once()
+        assert time.monotonic() - began < AT_ONCE
+        assert client.call() == [result()]
+        assert [server.request().connection for _ in range(2)] == [1, 2]
+
+
+def test_a_lifted_deadline_lets_a_quiet_stream_last() -> None:
+    quiet = threading.Event()
+
+    def answer(wire: Wire, asked: Asked) -> None:
+        wire.send(STREAM_HEAD, event(PROGRESS))
+        for comment in (chunk(b": keep-alive\n\n"), chunk(b":\r\n")):
+            assert not quiet.wait(0.4)
+            wire.send(comment)
+        wire.send(event(PROGRESS))
+        wire.until_gone()
+
+    with ScriptedServer(post=answer) as server, Stateless(server) as client:
+        deadline = Deadline(0.6)
+        inbox, join = client.begin(deadline=deadline)
+        assert inbox.arrived.get(timeout=WAIT) == PROGRESS
+        deadline.lift()
+        assert inbox.arrived.get(timeout=WAIT) == PROGRESS
+        assert client.texts.qsize() == 2
+        inbox.give_up(RequestCancelled("enough"))
+        assert isinstance(join(), RequestCancelled)

@@ -10,11 +10,13 @@ import pytest
 
 from mcp_ref import Context, Server
 from mcp_ref.errors import TransportClosed
-from mcp_ref.kit.http.http_exchange import HttpRefusal
+from mcp_ref.kit.http.http_exchange import HttpRefusal, HttpRequest
 from mcp_ref.pages.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.revisions import SESSION_REVISIONS
+from tests.pages.basic.transports.streamable_http.modern import error_of
 from tests.pages.basic.transports.streamable_http.raw import until
 from tests.pages.basic.transports.streamable_http.replies import PATIENCE, Front, ListReply
+from tests.support.clock import Clock
 
 STREAMABLE = ["2025-03-26", "2025-06-18", "2025-11-25"]
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -48,24 +50,25 @@ def call(name: str, **arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("body", "code"), [(b"{", -32700), (b"\xff", -32700), (b"7", -32600), (b"{}", -32600), (b"[]", -32600)]
+    ("body", "code", "request_id"),
+    [
+        (b"{", -32700, "none"),
+        (b"\xff", -32700, "none"),
+        (b"7", -32600, "none"),
+        (b"[]", -32600, "none"),
+        ({**PING, "jsonrpc": "1.0"}, -32600, 1),
+        ({**PING, "method": 7}, -32600, 1),
+        ({**PING, "params": [1]}, -32602, 1),
+    ],
 )
-def test_what_is_not_a_message_is_400_with_an_error_without_an_id(server: Server, body: bytes, code: int) -> None:
+def test_what_is_not_a_message_is_400_with_an_error_that_has_its_id_if_that_could_be_read(
+    server: Server, body: Any, code: int, request_id: Any
+) -> None:
     with Front(server) as front:
-        reply = front.open().ask("POST", body)
-        assert reply.status == 400
-        assert reply.json["error"]["code"] == code
-        assert "id" not in reply.json
+        assert error_of(front.open().post(body)) == (400, request_id, code)
 
 
-@pytest.mark.parametrize("wrong", [{"jsonrpc": "1.0"}, {"method": 7}, {"params": [1]}])
-def test_a_malformed_request_is_400_with_its_id(server: Server, wrong: dict[str, Any]) -> None:
-    with Front(server) as front:
-        reply = front.open().post({**PING, **wrong})
-        assert (reply.status, reply.json["id"]) == (400, PING["id"])
-
-
-@pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "HEAD"])
+@pytest.mark.parametrize("method", ["PUT", "OPTIONS", "HEAD"])
 def test_other_methods_are_405(server: Server, method: str) -> None:
     with Front(server) as front:
         reply = front.ask(method)
@@ -85,7 +88,7 @@ def test_other_methods_are_405(server: Server, method: str) -> None:
 )
 @pytest.mark.parametrize("revisions", [STREAMABLE, ["2026-07-28"]], ids=["the session era", "the stateless era"])
 def test_the_guards_stand_before_everything_else(revisions: list[str], headers: Any, status: int) -> None:
-    """See that they are asked; test_guards.py has what each of them lets in."""
+    """See that they are asked; test_headers.py has what each of them lets in."""
     with Front(Server("s", revisions=revisions)) as front:
         assert front.post(PING, **headers).status == status
 
@@ -101,22 +104,18 @@ def test_a_handler_that_only_answers_is_answered_with_json(server: Server, revis
         assert reply.json == {"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": "hi"}]}}
 
 
-@pytest.mark.parametrize("revision", STREAMABLE)
-def test_a_handler_that_speaks_before_it_answers_gets_a_stream(server: Server, revision: str) -> None:
+@pytest.mark.parametrize(("revision", "primed"), [("2025-03-26", False), ("2025-06-18", False), ("2025-11-25", True)])
+def test_a_handler_that_speaks_before_it_answers_gets_a_stream_which_2025_11_25_begins_with_a_priming_event(
+    server: Server, revision: str, primed: bool
+) -> None:
     with Front(server) as front:
         reply = front.open(revision).request(7, "tools/call", call("chatty"))
         assert reply.headers["Content-Type"] == "text/event-stream"
+        assert (reply.events[0].data == "") is primed
+        assert all(event.id for event in reply.events)
         assert [message.get("method") for message in reply.messages] == ["notifications/message", None]
         assert reply.messages[-1]["id"] == 7
         assert reply.ended, "the stream ends after the response"
-
-
-@pytest.mark.parametrize(("revision", "primed"), [("2025-03-26", False), ("2025-06-18", False), ("2025-11-25", True)])
-def test_a_priming_event_begins_the_streams_of_2025_11_25_alone(server: Server, revision: str, primed: bool) -> None:
-    with Front(server) as front:
-        reply = front.open(revision).request(7, "tools/call", call("chatty"))
-        assert (reply.events[0].data == "") is primed
-        assert all(event.id for event in reply.events)
 
 
 def test_notifications_and_responses_are_202_without_a_body(server: Server) -> None:
@@ -216,21 +215,19 @@ def test_a_client_that_hangs_up_has_not_cancelled(server: Server) -> None:
 # -- batches ------------------------------------------------------------------------------------------------------
 
 
-def test_a_batch_of_requests_is_answered_with_an_array_at_2025_03_26(server: Server) -> None:
-    batch = [{**PING, "id": 1}, {"jsonrpc": "2.0", "method": "notifications/x"}, {**PING, "id": "1"}]
-    with Front(server) as front:
-        reply = front.open("2025-03-26").post(batch)
-        assert reply.json == [{"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "id": "1", "result": {}}]
-
-
 @pytest.mark.parametrize(("revision", "status"), [("2025-03-26", 202), ("2025-06-18", 400), ("2025-11-25", 400)])
-def test_a_batch_without_requests_is_202_and_any_batch_400_where_there_are_none(
+def test_a_batch_is_answered_with_an_array_or_202_at_2025_03_26_and_refused_later(
     server: Server, revision: str, status: int
 ) -> None:
+    asking = [{**PING, "id": 1}, {"jsonrpc": "2.0", "method": "notifications/x"}, {**PING, "id": "1"}]
     with Front(server) as front:
         front.open(revision)
         assert front.post([{"jsonrpc": "2.0", "id": number, "result": {}} for number in (5, 6)]).status == status
-        assert front.post([PING]).status == (200 if status == 202 else 400)
+        reply = front.post(asking)
+        if status == 202:
+            assert reply.json == [{"jsonrpc": "2.0", "id": each, "result": {}} for each in (1, "1")]
+        else:
+            assert reply.status == 400
 
 
 # -- sessions and versions ----------------------------------------------------------------------------------------
@@ -290,21 +287,19 @@ def test_a_session_that_the_server_has_ended_is_404(server: Server, how: str) ->
         assert (len(front.endpoint.sessions._open), server.sessions) == (0, ())
 
 
-def test_a_session_belongs_to_who_opened_it(server: Server) -> None:
-    with Front(server, authenticate=lambda request: request.headers.get("authorization")) as front:
+def test_a_session_belongs_to_who_opened_it_and_the_authentication_can_refuse(server: Server) -> None:
+    def authenticate(request: HttpRequest) -> str:
+        if "authorization" not in request.headers:
+            raise HttpRefusal(401, "Who are you?", headers={"WWW-Authenticate": "Bearer"})
+        return request.headers["authorization"]
+
+    with Front(server, authenticate=authenticate) as front:
+        reply = front.post(PING)
+        assert (reply.status, reply.headers["WWW-Authenticate"]) == (401, "Bearer")
         front.headers["authorization"] = "alice"
         front.open()
         assert front.post(PING).status == 200
         assert front.post(PING, authorization="mallory").status == 404
-
-
-def test_the_authentication_can_refuse(server: Server) -> None:
-    def nobody(request: Any) -> Any:
-        raise HttpRefusal(401, "Who are you?", headers={"WWW-Authenticate": "Bearer"})
-
-    with Front(server, authenticate=nobody) as front:
-        reply = front.post(PING)
-        assert (reply.status, reply.headers["WWW-Authenticate"]) == (401, "Bearer")
 
 
 def test_there_may_be_so_many_sessions(server: Server) -> None:
@@ -314,21 +309,22 @@ def test_there_may_be_so_many_sessions(server: Server) -> None:
         assert front.post({**PING, "method": "initialize"}, mcp_session_id=None).status == 429
 
 
-@pytest.mark.parametrize(("revision", "status"), [("2025-03-26", 200), ("2025-06-18", 400), ("2025-11-25", 400)])
-def test_an_unknown_version_header_is_400_where_the_header_exists_and_none_is_the_sessions_own(
-    server: Server, revision: str, status: int
+@pytest.mark.parametrize(
+    ("spoken", "revision", "header", "status"),
+    [
+        (STREAMABLE, "2025-03-26", "1999-01-01", 200),
+        (STREAMABLE, "2025-06-18", "1999-01-01", 400),
+        (STREAMABLE, "2025-11-25", "1999-01-01", 400),
+        (["2025-06-18"], "2025-06-18", "2025-11-25", 400),
+    ],
+)
+def test_a_version_header_that_is_not_spoken_is_400_where_the_header_exists_and_none_is_the_sessions_own(
+    spoken: list[str], revision: str, header: str, status: int
 ) -> None:
-    with Front(server) as front:
+    with Front(Server("s", revisions=spoken)) as front:
         front.open(revision)
-        assert front.post(PING, mcp_protocol_version="1999-01-01").status == status
+        assert front.post(PING, mcp_protocol_version=header).status == status
         assert front.post(PING, mcp_protocol_version=None).status == 200
-
-
-def test_a_version_that_this_server_does_not_speak_is_400() -> None:
-    with Front(Server("s", revisions=["2025-06-18"])) as front:
-        front.open("2025-06-18")
-        assert front.post(PING).status == 200
-        assert front.post(PING, mcp_protocol_version="2025-11-25").status == 400
 
 
 def test_the_oldest_revision_is_agreed_on_by_who_asks_for_it_here_and_nothing_younger_follows(server: Server) -> None:
@@ -385,41 +381,33 @@ def test_a_stream_that_broke_off_is_resumed_after_the_last_event(server: Server,
         assert other.messages[-1]["id"] == 8, "nothing of another stream is replayed"
 
 
-@pytest.mark.parametrize("last", ["nonsense", "s999-1", "-", "s1-x", "s1-99999999999999999999"])
-def test_an_event_that_nobody_knows_cannot_be_resumed_after(server: Server, last: str) -> None:
-    with Front(server) as front:
-        front.open()
-        assert front.ask("GET", accept="text/event-stream", last_event_id=last).status == 400
+UNKNOWN = ["s1", "-2", "s1-", "s1-x", "s1-²", "s999-1", "s1-99999999999999999999"]
 
 
-def test_events_that_are_forgotten_are_not_passed_over_in_silence(server: Server) -> None:
+def test_events_that_are_unknown_or_forgotten_are_not_passed_over_in_silence(server: Server) -> None:
     with Front(server, event_store=lambda: MemoryEventStore(size=1000)) as front:
         front.open()
-        reply = front.request(7, "tools/call", call("chatty"))
-        first = reply.events[0].id
+        forgotten = front.request(7, "tools/call", call("chatty")).events[0].id
         for number in range(3):
             front.request(number, "tools/call", call("chatty"))
-        assert front.ask("GET", accept="text/event-stream", last_event_id=first).status == 400
+        for last in (*UNKNOWN, forgotten):
+            assert front.ask("GET", accept="text/event-stream", last_event_id=last).status == 400, last
 
 
-def test_a_stream_that_is_closed_early_says_when_to_come_back(server: Server) -> None:
+@pytest.mark.parametrize("revision", STREAMABLE)
+def test_a_stream_that_is_closed_early_says_when_to_come_back_and_earlier_revisions_close_none(
+    server: Server, revision: str
+) -> None:
     @server.tool()
     def later(ctx: Context) -> None:
         ctx.close_stream()
 
     with Front(server) as front:
-        assert front.open().request(7, "tools/call", call("later")).events[-1].retry == 1000
-
-
-@pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18"])
-def test_no_stream_is_closed_before_the_answer_in_earlier_revisions(server: Server, revision: str) -> None:
-    @server.tool()
-    def slow(ctx: Context) -> str:
-        ctx.close_stream(retry=250)
-        return "at last"
-
-    with Front(server) as front:
-        assert front.open(revision).request(7, "tools/call", call("slow")).json["id"] == 7
+        reply = front.open(revision).request(7, "tools/call", call("later"))
+        if revision == "2025-11-25":
+            assert reply.events[-1].retry == 1000
+        else:
+            assert reply.json["id"] == 7
 
 
 # -- without sessions ---------------------------------------------------------------------------------------------
@@ -452,3 +440,96 @@ def test_nothing_of_a_request_is_repeated_in_a_refusal(server: Server) -> None:
         reply = front.post(PING, mcp_session_id="<script>", origin="http://evil.example.com/<script>")
         assert b"script" not in reply.body
         assert "script" not in json.dumps(reply.headers)
+
+
+# -- idle sessions, and the end ------------------------------------------------------------------------------------
+
+
+class Clients(Front):
+    """Several clients at one endpoint, and a clock."""
+
+    def __init__(self, **options: Any) -> None:
+        self.server = Server("s", revisions=list(SESSION_REVISIONS))
+        super().__init__(self.server, **options)
+        self.clock = Clock()
+        self.endpoint.sessions._clock = self.clock
+        self.endpoint.sessions._swept = 0.0
+
+    def session(self) -> str:
+        """The id of a new session."""
+        reply = self.initialize()
+        assert reply.status == 200, reply.body
+        return reply.headers["Mcp-Session-Id"]
+
+    def ping(self, session: str) -> int | None:
+        """The status of a ping in a session."""
+        return self.post(PING, mcp_session_id=session).status
+
+
+def test_the_cap_holds_while_many_open_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, leave = threading.Semaphore(0), threading.Event()
+
+    with Clients(max_sessions=2) as clients:
+        connect = clients.server.connect
+
+        def slowly(*args: Any, **options: Any) -> Any:
+            entered.release()
+            assert leave.wait(PATIENCE)
+            return connect(*args, **options)
+
+        monkeypatch.setattr(clients.server, "connect", slowly)
+        threads = [threading.Thread(target=clients.initialize) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        assert all(entered.acquire(timeout=PATIENCE) for _ in threads)
+        assert clients.initialize().status == 503
+        leave.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert len(clients.endpoint.sessions._open) == 2
+
+
+def test_a_session_that_cannot_be_begun_counts_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any, **options: Any) -> Any:
+        raise RuntimeError("no")
+
+    with Clients(max_sessions=1, max_sessions_per_client=1) as clients:
+        with monkeypatch.context() as patched:
+            patched.setattr(clients.server, "connect", fail)
+            for _ in range(3):
+                with pytest.raises(RuntimeError):
+                    clients.initialize()
+        clients.session()
+
+
+def test_each_use_gives_a_session_its_whole_time_again_if_that_is_bounded() -> None:
+    for idle, left in ((60, 404), (None, 200)):
+        with Clients(idle=idle) as clients:
+            session = clients.session()
+            assert clients.ping(session) == 200
+            for clients.clock.now in (50, 100, 150):
+                assert clients.ping(session) == 200
+            clients.clock.now = 211
+            assert clients.ping(session) == left
+
+
+def test_after_the_close_there_are_none_and_none_is_opened() -> None:
+    with Clients() as clients:
+        clients.session()
+        clients.endpoint.close(1)
+        clients.endpoint.close(1)
+        assert clients.server.sessions == ()
+        assert clients.initialize().status == 503
+
+
+def test_a_session_that_opens_during_the_close_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Clients() as clients:
+        connect = clients.server.connect
+
+        def late(*args: Any, **options: Any) -> Any:
+            clients.endpoint.close(1)
+            return connect(*args, **options)
+
+        monkeypatch.setattr(clients.server, "connect", late)
+        clients.initialize()
+        assert clients.server.sessions == () and len(clients.endpoint.sessions._open) == 0

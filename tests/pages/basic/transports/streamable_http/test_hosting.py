@@ -12,7 +12,6 @@ import pytest
 
 from mcp_ref import Client, Context, Server
 from mcp_ref.kit.http.http_exchange import HttpLimits
-from mcp_ref.pages.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.server.http import HttpService
 from tests.pages.basic.transports.streamable_http.raw import (
     Wire,
@@ -133,39 +132,6 @@ def test_a_client_that_vanishes_from_its_streams_leaves_the_session_and_nothing_
         assert until(lambda: end.attached() == 0)  # type: ignore[attr-defined]
 
 
-def roomy() -> MemoryEventStore:
-    return MemoryEventStore(size=100_000_000)
-
-
-def test_a_client_comes_back_although_its_former_connection_does_not_read(server: Server, meeting: Meeting) -> None:
-    limits = HttpLimits(write=60)
-    with hosted(server, limits=limits, event_store=roomy) as service, Wire(address(service)) as other:
-        session = opened(other)
-        with Wire(address(service), buffer=4096) as wire:
-            wire.send(post(call("flood"), mcp_session_id=session))
-            wire.head()
-            event_id = wire.chunk().decode().splitlines()[0].removeprefix("id: ")
-            assert meeting.arrived()
-            other.send(get(session, last_event_id=event_id))
-            assert other.head()[0] == 200
-        assert service.close(PATIENCE) == []
-
-
-# -- cancellation -------------------------------------------------------------------------------------------------
-
-
-def test_a_cancelled_request_holds_up_no_other_on_its_connection(server: Server, meeting: Meeting) -> None:
-    with hosted(server) as service, Wire(address(service)) as other:
-        session = opened(other)
-        with Wire(address(service)) as wire:
-            wire.send(post(call("stubborn"), mcp_session_id=session))
-            assert meeting.arrived()
-            assert other.ask(post(NOTE, mcp_session_id=session)).status == 202
-            # Its thread is still the handler's.
-            assert b'"result"' not in wire.rest()
-        meeting.leave.set()
-
-
 # -- many, and the end --------------------------------------------------------------------------------------------
 
 
@@ -209,17 +175,3 @@ def test_run_serves_until_the_close(server: Server) -> None:
         server.close(PATIENCE)
     running.join(PATIENCE)
     assert not running.is_alive() and http_threads() == []
-
-
-@pytest.mark.slow
-def test_a_thousand_sessions_that_are_left_open_end_with_the_server(server: Server) -> None:
-    with hosted(server) as service:
-        with Wire(address(service)) as wire:
-            for _ in range(1000):
-                opened(wire)
-            # One more takes the place of the first.
-            opened(wire)
-        assert len(server.sessions) == 1000
-        began = time.monotonic()
-        service.close(PATIENCE)
-        assert time.monotonic() - began < PATIENCE

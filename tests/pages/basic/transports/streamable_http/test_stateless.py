@@ -23,7 +23,7 @@ from tests.pages.basic.transports.streamable_http.modern import (
     listening,
     post,
 )
-from tests.pages.basic.transports.streamable_http.raw import Wire, http_threads, until
+from tests.pages.basic.transports.streamable_http.raw import Wire, until
 from tests.pages.basic.transports.streamable_http.replies import PATIENCE, ListReply
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -77,9 +77,9 @@ def text_of(answer: Any) -> Any:
 # -- one request, one answer --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("request_id", [1, "1", "", -5, 2**60])
+@pytest.mark.parametrize("request_id", [1, "1", ""])
 def test_a_request_is_answered_with_json_alone(front: ModernFront, request_id: Any) -> None:
-    reply = front.ask(called("echo", request_id, text="hé"))
+    reply = front.post(called("echo", request_id, text="hé"))
     assert (reply.status, reply.headers, reply.json["id"]) == (200, {"Content-Type": "application/json"}, request_id)
     assert text_of(reply.json) == "hé" and reply.json["result"]["resultType"] == "complete"
     assert reply.json["result"]["_meta"][SERVER_INFO] == {"name": "s", "version": "1"}
@@ -96,7 +96,6 @@ UNKNOWN = asked("server/discover", meta=envelope("v999.0.0"))
     ("message", "headers", "status", "code"),
     [
         ({**asked("server/discover"), "params": {}}, {}, 400, -32602),
-        ({"jsonrpc": "2.0", "id": 1, "method": "server/discover"}, {}, 400, -32602),
         (without(PROTOCOL_VERSION), {}, 400, -32602),
         (without(CLIENT_CAPABILITIES), {}, 400, -32602),
         (without(PROTOCOL_VERSION), {"mcp_method": None}, 400, -32602),
@@ -104,16 +103,12 @@ UNKNOWN = asked("server/discover", meta=envelope("v999.0.0"))
         (UNKNOWN, {}, 400, -32020),
         (asked("server/discover"), {"mcp_protocol_version": None}, 400, -32020),
         (asked("server/discover"), {"mcp_method": "tools/list"}, 400, -32020),
-        (UNKNOWN, {"mcp_protocol_version": "v999.0.0", "mcp_method": None}, 400, -32020),
         (asked("no/such"), {}, 404, -32601),
         (asked("no/such"), {"mcp_method": None}, 400, -32020),
         (asked("initialize"), {}, 404, -32601),
         (asked("ping"), {}, 404, -32601),
         (asked("logging/setLevel", {"level": "info"}), {}, 404, -32601),
-        (asked("resources/subscribe", {"uri": "a:b"}), {}, 404, -32601),
-        (asked("resources/unsubscribe", {"uri": "a:b"}), {}, 404, -32601),
         (asked("notifications/cancelled", {"requestId": 1}), {}, 404, -32601),
-        (asked("notifications/cancelled"), {}, 404, -32601),
         (called("echo"), {"mcp_name": "regional"}, 400, -32020),
         (called("echo"), {"mcp_name": None}, 400, -32020),
         (called("regional", region="eu"), {}, 400, -32020),
@@ -128,23 +123,29 @@ UNKNOWN = asked("server/discover", meta=envelope("v999.0.0"))
 def test_the_first_thing_that_is_wrong_decides_and_has_a_status(
     front: ModernFront, message: Any, headers: Any, status: int, code: int
 ) -> None:
-    reply = front.ask({**message, "id": "which"}, **headers)
+    reply = front.post({**message, "id": "which"}, **headers)
     assert error_of(reply) == (status, "which", code)
     assert reply.headers["Content-Type"] == "application/json"
 
 
-def test_a_version_that_is_not_spoken_is_refused_with_those_that_are(front: ModernFront) -> None:
-    reply = front.ask(UNKNOWN, mcp_protocol_version="v999.0.0")
+@pytest.mark.parametrize(
+    ("message", "request_id"), [(UNKNOWN, 1), ({"jsonrpc": "2.0", "method": "notifications/x"}, "none")]
+)
+def test_a_version_that_is_not_spoken_is_refused_with_those_that_are(
+    front: ModernFront, message: Any, request_id: Any
+) -> None:
+    reply = front.post(message, mcp_protocol_version="v999.0.0")
+    assert error_of(reply) == (400, request_id, -32022)
     assert reply.json["error"]["data"] == {"supported": [MODERN], "requested": "v999.0.0"}
 
 
-@pytest.mark.parametrize("header", ["=?base64?ZXU=?=", "eu", "  eu "])
+@pytest.mark.parametrize("header", ["=?base64?ZXU=?=", "eu"])
 def test_a_marked_argument_may_be_encoded(front: ModernFront, header: str) -> None:
-    assert text_of(front.ask(called("regional", region="eu"), mcp_param_region=header).json) == "eu"
+    assert text_of(front.post(called("regional", region="eu"), mcp_param_region=header).json) == "eu"
 
 
 def test_headers_of_the_session_era_are_ignored(front: ModernFront) -> None:
-    reply = front.ask(called("echo"), mcp_session_id="stray", last_event_id="s1-1")
+    reply = front.post(called("echo"), mcp_session_id="stray", last_event_id="s1-1")
     assert reply.status == 200 and not {name.lower() for name in reply.headers} & {"mcp-session-id"}
 
 
@@ -157,11 +158,8 @@ def test_headers_of_the_session_era_are_ignored(front: ModernFront) -> None:
         ([], "none", -32600),
         ([asked("server/discover")], "none", -32600),
         ({"jsonrpc": "2.0", "id": 5, "result": {}}, "none", -32600),
-        ({"jsonrpc": "2.0", "id": 5, "error": {"code": 1, "message": "m"}}, "none", -32600),
         (5, "none", -32600),
-        ({}, "none", -32600),
         ({"jsonrpc": "2.0", "id": None, "method": "server/discover"}, "none", -32600),
-        ({"jsonrpc": "2.0", "id": True, "method": "server/discover"}, "none", -32600),
         ({"jsonrpc": "1.0", "id": 5, "method": "server/discover"}, 5, -32600),
         ({"jsonrpc": "2.0", "id": 5, "method": ["a"]}, 5, -32600),
         ({"jsonrpc": "2.0", "id": 5, "method": "tools/list", "params": []}, 5, -32602),
@@ -174,19 +172,13 @@ def test_headers_of_the_session_era_are_ignored(front: ModernFront) -> None:
 def test_what_is_neither_a_request_nor_a_notification_is_refused(
     front: ModernFront, message: Any, request_id: Any, code: int
 ) -> None:
-    assert error_of(front.ask(message)) == (400, request_id, code)
+    assert error_of(front.post(message)) == (400, request_id, code)
 
 
-@pytest.mark.parametrize("method", ["notifications/cancelled", "notifications/initialized", "notifications/unheard-of"])
+@pytest.mark.parametrize("method", ["notifications/cancelled", "notifications/unheard-of"])
 def test_a_notification_gets_202_and_no_body(front: ModernFront, method: str) -> None:
-    reply = front.ask({"jsonrpc": "2.0", "method": method}, mcp_method=None)
+    reply = front.post({"jsonrpc": "2.0", "method": method}, mcp_method=None)
     assert (reply.status, reply.body, reply.headers) == (202, b"", {})
-
-
-def test_a_notification_of_a_version_that_is_not_served_is_refused(front: ModernFront) -> None:
-    reply = front.ask({"jsonrpc": "2.0", "method": "notifications/x"}, mcp_protocol_version="2099-01-01")
-    assert error_of(reply) == (400, "none", -32022)
-    assert reply.json["error"]["data"] == {"supported": [MODERN], "requested": "2099-01-01"}
 
 
 def test_who_asks_is_told_to_who_answers(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +192,7 @@ def test_who_asks_is_told_to_who_answers(server: Server, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(server.stateless, "answer", watched)
     with ModernFront(server, authenticate=lambda request: next(identities)) as front:
-        assert [front.ask(called("echo")).status for _ in range(3)] == [200, 200, 200]
+        assert [front.post(called("echo")).status for _ in range(3)] == [200, 200, 200]
     assert told == ["alice", "7", None]
 
 
@@ -208,7 +200,7 @@ def test_who_asks_is_told_to_who_answers(server: Server, monkeypatch: pytest.Mon
 
 
 def test_a_reply_becomes_a_stream_with_the_first_notification(front: ModernFront) -> None:
-    reply = front.ask(with_token(called("chatty", "c")))
+    reply = front.post(with_token(called("chatty", "c")))
     assert reply.headers["Content-Type"] == "text/event-stream" and reply.headers["X-Accel-Buffering"] == "no"
     assert reply.headers["Cache-Control"].startswith("no-cache") and reply.ended and not reply.hung_up
     first, second, last = reply.messages
@@ -221,13 +213,13 @@ def test_a_reply_becomes_a_stream_with_the_first_notification(front: ModernFront
 def test_an_error_has_its_status_only_while_no_stream_is_open(
     front: ModernFront, then: str, status: int, code: int
 ) -> None:
-    assert error_of(front.ask(called("chatty", 3, then=then))) == (status, 3, code)
-    reply = front.ask(with_token(called("chatty", 3, then=then)))
+    assert error_of(front.post(called("chatty", 3, then=then))) == (status, 3, code)
+    reply = front.post(with_token(called("chatty", 3, then=then)))
     last = reply.messages[-1]
     assert (reply.status, last["id"], last["error"]["code"], reply.ended) == (200, 3, code, True)
 
 
-@pytest.mark.parametrize("problem", [SystemExit(3), KeyError("secret"), RequestCancelled("of another request")])
+@pytest.mark.parametrize("problem", [SystemExit("secret"), KeyError("secret"), RequestCancelled("secret")])
 def test_whatever_a_handler_raises_ends_in_an_answer(
     server: Server, caplog: pytest.LogCaptureFixture, problem: BaseException
 ) -> None:
@@ -236,7 +228,7 @@ def test_whatever_a_handler_raises_ends_in_an_answer(
         raise problem
 
     with ModernFront(server) as front, caplog.at_level(logging.ERROR):
-        reply = front.ask(asked("prompts/get", {"name": "failing"}))
+        reply = front.post(asked("prompts/get", {"name": "failing"}))
     assert error_of(reply) == (200, 1, -32603) and b"secret" not in reply.body and caplog.records
 
 
@@ -253,7 +245,7 @@ def test_a_client_that_breaks_off_within_a_stream_gets_no_more(
         return "done"
 
     with ModernFront(server) as front:
-        front.ask(with_token(called("breaking")), reply)
+        front.post(with_token(called("breaking")), reply)
     assert [each["params"]["progress"] for each in reply.messages] == [1]
     assert caplog.text == "", "a client may leave at any time, which is not a failure of the tool"
 
@@ -277,7 +269,7 @@ def test_a_handler_is_told_that_its_client_has_hung_up_and_nothing_more_is_sent(
         return "done"
 
     with ModernFront(server) as front:
-        front.ask(with_token(called("late")), reply)
+        front.post(with_token(called("late")), reply)
     assert told == ["the client has hung up"]
     assert [each["method"] for each in reply.messages] == ["notifications/progress"]
     assert reply.broken, "the connection is closed"
@@ -290,17 +282,16 @@ def change(server: Server, name: str = "more") -> None:
     server.tool(name)(lambda: "")
 
 
-def acknowledged(front: ModernFront, message: Any, **options: Any) -> tuple[ListReply, threading.Thread]:
-    reply, thread = front.start(message, **options)
+def acknowledged(front: ModernFront, message: Any) -> tuple[ListReply, threading.Thread]:
+    reply, thread = front.start(message)
     first = reply.wait_for(1)[0]
     assert first["method"] == ACKNOWLEDGED
     return reply, thread
 
 
-@pytest.mark.parametrize("request_id", [1, "1"])
-def test_a_subscription_is_a_stream_that_stays_open(server: Server, request_id: Any) -> None:
+def test_a_subscription_is_a_stream_that_stays_open(server: Server) -> None:
     with ModernFront(server) as front:
-        reply, thread = acknowledged(front, listening(request_id, toolsListChanged=True, promptsListChanged=True))
+        reply, thread = acknowledged(front, listening("1", toolsListChanged=True, promptsListChanged=True))
         assert reply.headers["X-Accel-Buffering"] == "no" and not reply.ended
         change(server)
         assert reply.wait_for(2)[1]["method"] == "notifications/tools/list_changed"
@@ -308,30 +299,11 @@ def test_a_subscription_is_a_stream_that_stays_open(server: Server, request_id: 
         thread.join(PATIENCE)
     first, second, last = reply.messages
     assert first["params"]["notifications"] == {"toolsListChanged": True}
-    assert [each["params"]["_meta"][SUBSCRIPTION_ID] for each in (first, second)] == [request_id, request_id]
-    assert last["id"] == request_id and last["result"]["resultType"] == "complete"
-    assert last["result"]["_meta"] == {SUBSCRIPTION_ID: request_id, SERVER_INFO: server.info}
+    assert [each["params"]["_meta"][SUBSCRIPTION_ID] for each in (first, second)] == ["1", "1"]
+    assert last["id"] == "1" and last["result"]["resultType"] == "complete"
+    assert last["result"]["_meta"] == {SUBSCRIPTION_ID: "1", SERVER_INFO: server.info}
     assert reply.ended and not reply.hung_up
-
-
-def test_several_subscriptions_with_one_id_get_what_each_asked_for(server: Server) -> None:
-    server.resource("a:b")(lambda: "text")
-    with ModernFront(server) as front:
-        tools, first = acknowledged(front, listening(1, toolsListChanged=True))
-        updates, second = acknowledged(front, listening(1, resourceSubscriptions=["a:b"]))
-        server.resource_updated("a:b")
-        change(server)
-        assert tools.wait_for(2)[1]["method"] == "notifications/tools/list_changed"
-        assert updates.wait_for(2)[1]["params"]["uri"] == "a:b"
-        front.endpoint.close()
-        for thread in (first, second):
-            thread.join(PATIENCE)
-    assert [len(reply.messages) for reply in (tools, updates)] == [3, 3]
-
-
-def subscriptions(server: Server) -> int:
-    assert server.stateless is not None
-    return len(server.subscriptions)
+    assert len(server.subscriptions) == 0
 
 
 def test_a_quiet_subscription_is_kept_alive_with_comments(server: Server) -> None:
@@ -345,8 +317,6 @@ def test_a_quiet_subscription_is_kept_alive_with_comments(server: Server) -> Non
     ("message", "headers", "status", "code"),
     [
         (asked("subscriptions/listen"), {}, 200, -32602),
-        (listening(toolsListChanged=5), {}, 200, -32602),
-        (asked("subscriptions/listen", meta={}), {}, 400, -32602),
         (listening(toolsListChanged=True), {"mcp_method": None}, 400, -32020),
     ],
 )
@@ -355,18 +325,11 @@ def test_a_subscription_that_is_refused_takes_no_place(
 ) -> None:
     with ModernFront(server, max_subscriptions=1) as front:
         for _ in range(3):
-            assert error_of(front.ask(message, **headers)) == (status, 1, code)
-        assert subscriptions(server) == 0
+            assert error_of(front.post(message, **headers)) == (status, 1, code)
+        assert len(server.subscriptions) == 0
 
 
-def test_there_are_no_subscriptions_after_the_end(server: Server) -> None:
-    with ModernFront(server) as front:
-        front.endpoint.close()
-        assert error_of(front.ask(listening(toolsListChanged=True))) == (503, 1, -32603)
-
-
-def test_a_subscription_that_opens_during_the_end_is_ended(server: Server) -> None:
-    assert server.stateless is not None
+def test_a_subscription_that_opens_during_the_end_is_ended_and_one_after_it_refused(server: Server) -> None:
     opened = server.subscriptions.open
     with ModernFront(server) as front:
 
@@ -375,8 +338,9 @@ def test_a_subscription_that_opens_during_the_end_is_ended(server: Server) -> No
             return opened(*args)
 
         server.subscriptions.open = late  # type: ignore[method-assign]
-        reply = front.ask(listening(toolsListChanged=True))
-    assert [each.get("method") for each in reply.messages] == [ACKNOWLEDGED, None] and reply.ended
+        reply = front.post(listening(toolsListChanged=True))
+        assert [each.get("method") for each in reply.messages] == [ACKNOWLEDGED, None] and reply.ended
+        assert error_of(front.post(listening(toolsListChanged=True))) == (503, 1, -32603)
 
 
 # -- on the wire, and in a trace ----------------------------------------------------------------------------------
@@ -385,11 +349,9 @@ def test_a_subscription_that_opens_during_the_end_is_ended(server: Server) -> No
 @pytest.mark.parametrize(
     ("fields", "status"),
     [
-        (b"Mcp-Name: echo\r\n", 200),
         (b"MCP-NAME:   echo  \r\n", 200),
         (b"mcp-name:\techo\r\n", 200),
         (b"Mcp-Name: echo\r\nMcp-Name: echo\r\n", 400),
-        (b"Mcp-Name: echo\r\nmcp-name: other\r\n", 400),
         (b"Mcp-Name: \xe9cho\r\n", 400),
     ],
 )
@@ -403,21 +365,12 @@ def test_names_on_the_wire(server: Server, fields: bytes, status: int) -> None:
         assert answer.headers["content-type"] == "application/json"
 
 
-def test_open_subscriptions_end_with_the_service(server: Server) -> None:
-    with server.serve_http() as http, Wire(http._http.address) as wire:
-        wire.send(post(listening(toolsListChanged=True)))
-        assert wire.head()[0] == 200 and wire.chunk()
-        assert http.close() == []
-        assert SUBSCRIPTION_ID.encode() in wire.chunk() and wire.chunk() == b""
-    assert subscriptions(server) == 0 and not http_threads()
-
-
 def test_a_trace_sees_what_comes_and_what_goes(server: Server) -> None:
     tap = Notes()
     with ModernFront(server, tap=lambda: tap) as front:
-        front.ask(called("echo"))
-        front.ask(with_token(called("chatty")))
-        front.ask(asked("no/such"))
+        front.post(called("echo"))
+        front.post(with_token(called("chatty")))
+        front.post(asked("no/such"))
         directions = [direction for direction, _ in tap.notes]
         assert directions == ["receive", "send", "receive", *["send"] * 5, "receive", "send"]
         assert tap.http[0]["headers"]["mcp-method"] == "tools/call"

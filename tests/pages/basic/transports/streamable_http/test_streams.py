@@ -1,4 +1,5 @@
-"""basic/transports#resumability-and-redelivery: streams that outlive connections, and the store of their events."""
+"""Event streams that outlive connections, and the store of events (basic/transports#resumability-and-redelivery);
+what a POST is answered with, and where everything else goes (basic/transports#sending-messages-to-the-server)."""
 
 from __future__ import annotations
 
@@ -9,14 +10,21 @@ from typing import Any
 
 import pytest
 
+from mcp_ref.errors import LocalProtocolError, TransportClosed
+from mcp_ref.kit.threads.deadline import Deadline
+from mcp_ref.pages.basic.transports.streamable_http import streams as page
 from mcp_ref.pages.basic.transports.streamable_http.streams import (
     EVENT_COST,
     EventStream,
     HttpSession,
     MemoryEventStore,
-    numbers_of,
+    PostReply,
 )
 from tests.pages.basic.transports.streamable_http.replies import PATIENCE, ListReply
+
+ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {}}
+NOTE = {"jsonrpc": "2.0", "method": "notifications/message"}
+SOON = Deadline(PATIENCE)
 
 
 def in_thread(target: Callable[[], Any]) -> threading.Thread:
@@ -117,7 +125,7 @@ def test_an_end_does_not_wait_for_a_client_that_does_not_read(stream: EventStrea
 def test_each_connection_that_does_not_read_is_given_up_not_only_the_first(
     stream: EventStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_ref.pages.basic.transports.streamable_http.streams.UNREAD_TIMEOUT", 0.01)
+    monkeypatch.setattr(page, "UNREAD_TIMEOUT", 0.01)
     ending = threading.Event()
 
     class SlowToEnd(ListReply):
@@ -211,17 +219,115 @@ def test_a_stream_that_nobody_will_ask_for_leaves_nothing_in_the_store() -> None
     assert (store._size, len(store._events), len(store._last)) == (0, 0, 0)
 
 
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("s1-2", ("s1", 2)),
-        ("a-b-3", ("a-b", 3)),
-        ("s1", None),
-        ("-2", None),
-        ("s1-", None),
-        ("s1-x", None),
-        ("s1-²", None),
-    ],
-)
-def test_an_event_id_names_a_stream_and_a_number(text: str, numbers: tuple[str, int] | None) -> None:
-    assert numbers_of(text) == numbers
+# -- what a POST is answered with ---------------------------------------------------------------------------------
+
+
+def session() -> HttpSession:
+    """One without a conversation."""
+    return HttpSession(None)
+
+
+def post(reply: ListReply, end: HttpSession | None = None) -> PostReply:
+    return PostReply(reply, (end or session()).new_stream, None)
+
+
+def test_a_request_without_an_answer_ends_the_post_and_its_connection() -> None:
+    reply = ListReply()
+    posted = post(reply)
+    posted.skip()
+    posted.send(ANSWER, SOON)
+    assert reply.ended and reply.hung_up and not reply.messages
+    assert reply.headers["Connection"] == "close"
+
+
+def test_an_answer_to_a_client_that_is_gone_is_an_error_where_it_cannot_be_fetched() -> None:
+    reply, end = ListReply(), session()
+    reply.broken = True
+    with pytest.raises(TransportClosed):
+        post(reply, end).send(ANSWER, SOON)
+    with pytest.raises(TransportClosed):
+        post(reply, end).send(NOTE, SOON)
+    end.store = MemoryEventStore()
+    post(reply, end).send(NOTE, SOON)
+
+
+@pytest.mark.parametrize("resumable", [True, False])
+def test_a_client_that_hung_up_is_given_up_at_once_only_if_it_cannot_come_back(
+    resumable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reply, end = ListReply(), session()
+    end.store = MemoryEventStore() if resumable else None
+    posted = PostReply(reply, end.new_stream, None, gone=lambda: reply.broken)
+    posted.open()
+    assert not posted.abandoned()
+    reply.broken = True
+    assert posted.abandoned() is not resumable
+    if resumable:
+        stream = posted.stream
+        assert stream is not None and stream.attach(ListReply(), 0)
+        reply.broken = False
+        assert not posted.abandoned(), "it came back, and has as long again"
+        monkeypatch.setattr(page, "RESUME_TIMEOUT", 0.0)
+        stream.end(hang_up=True)
+        assert posted.abandoned()
+
+
+# -- what belongs to no request -----------------------------------------------------------------------------------
+
+
+def listen(end: HttpSession) -> ListReply:
+    """A standing stream, and what waited for it; `send` is what its holder does from then on."""
+    reply = ListReply()
+    end.new_stream(standing=True).attach(reply)
+    end.write_waiting()
+    return reply
+
+
+def send(end: HttpSession, message: Any) -> None:
+    end.send(message, SOON)
+    end.write_waiting()
+
+
+def test_a_message_goes_on_one_stream_and_on_another_when_that_is_gone() -> None:
+    end = session()
+    first, second = listen(end), listen(end)
+    send(end, NOTE)
+    assert (len(first.messages), len(second.messages)) == (0, 1)
+    second.broken = True
+    send(end, NOTE)
+    assert len(first.messages) == 1
+
+
+def test_so_much_can_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MAX_WAITING", 3)
+    end = session()
+    for _ in range(3):
+        end.send(NOTE, SOON)
+    with pytest.raises(TransportClosed, match="3 messages wait"):
+        end.send(NOTE, SOON)
+
+
+def test_what_is_not_json_is_the_senders_mistake_and_not_the_listeners() -> None:
+    end = session()
+    with pytest.raises(LocalProtocolError):
+        end.send({"n": {1}}, SOON)
+    assert listen(end).messages == []
+
+
+def test_streams_that_nobody_reads_are_forgotten_the_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MAX_STREAMS", 3)
+    end = session()
+    held = ListReply()
+    end.new_stream().attach(held)
+    for _ in range(10):
+        end.new_stream(standing=True)
+    assert list(end._streams) == ["s1", "s10", "s11"]
+    assert end.stream("s2") is None and len(end._standing) == 2
+
+
+def test_a_stream_that_is_opened_too_late_ends_at_once() -> None:
+    end = session()
+    end.close(SOON)
+    assert listen(end).ended
+    with pytest.raises(TransportClosed):
+        end.send(NOTE, SOON)
