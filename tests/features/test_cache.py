@@ -55,13 +55,12 @@ def test_a_result_is_kept_as_long_as_the_server_says(connect: Connect) -> None:
     assert [read(client), read(client)] == ["one 3", "one 3"]
 
 
-@every_way
-def test_the_cache_has_a_switch_for_a_client_and_one_for_a_call(connect: Connect) -> None:
+def test_the_cache_has_a_switch_for_a_client_and_one_for_a_call() -> None:
     counting = Counting()
-    off = connect(counting.server, cache=False)
-    assert [read(off), read(off)] == ["one 1", "one 2"]
-    client = connect(counting.server)
-    assert [read(client), read(client, cached=False), read(client)] == ["one 3", "one 4", "one 4"]
+    with Client(counting.server, cache=False) as off:
+        assert [read(off), read(off)] == ["one 1", "one 2"]
+    with Client(counting.server) as client:
+        assert [read(client), read(client, cached=False), read(client)] == ["one 3", "one 4", "one 4"]
 
 
 @every_way
@@ -122,13 +121,7 @@ def test_what_is_private_stays_with_its_client_and_what_is_public_does_not() -> 
             assert (len(bob.list_tools()), len(bob.list_tools(cached=False))) == (1, 2)
 
 
-@pytest.mark.parametrize("revision", ["2025-11-25"])
-def test_in_the_session_era_nothing_is_kept(revision: str) -> None:
-    with Client(Counting().server, revision=revision) as client:
+@pytest.mark.parametrize(("revision", "hints"), [("2025-11-25", MINUTE), ("2026-07-28", None)])
+def test_nothing_is_kept_unless_the_server_says_so_as_only_the_stateless_era_can(revision: str, hints: Any) -> None:
+    with Client(Counting(hints).server, revision=revision) as client:
         assert [read(client), read(client)] == ["one 1", "one 2"]
-
-
-@every_way
-def test_nothing_is_kept_unless_the_server_says_so(connect: Connect) -> None:
-    client = connect(Counting(cache=None).server)
-    assert [read(client), read(client)] == ["one 1", "one 2"]

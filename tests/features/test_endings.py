@@ -56,6 +56,7 @@ def test_a_server_that_ends_in_mid_call_fails_it_with_a_reason(connect: Connect)
         alive(client)
 
 
+@newest
 def test_closing_a_client_ends_its_calls_and_their_handlers(connect: Connect) -> None:
     server, began, ended = busy()
     client = connect(server)
@@ -103,6 +104,7 @@ def test_a_server_that_ends_while_it_asks_ends_the_answering_too(connect: Connec
         assert isinstance(found, TransportClosed) or "closed the session" in found["content"][0]["text"]
 
 
+@newest
 def test_both_sides_close_at_once_and_twice(connect: Connect) -> None:
     server, began, ended = busy()
     client = connect(server)
@@ -136,6 +138,7 @@ def test_of_threads_that_connect_at_once_one_does_and_the_client_is_open() -> No
     client.close()
 
 
+@newest
 @counts_descriptors
 def test_nothing_is_left_of_connections_that_were_closed(connect: Connect) -> None:
     before = held()

@@ -13,7 +13,7 @@ from mcp_ref import Server, text
 from mcp_ref.pages.client.elicitation import decline
 from mcp_ref.pages.client.sampling import reply
 from mcp_ref.revisions import REVISIONS
-from tests.features.conftest import Connect
+from tests.features.conftest import Connect, newest
 from tests.features.one_handler import build
 from tests.support.wire import Background
 
@@ -62,6 +62,7 @@ def test_three_questions_in_the_body_of_a_tool(connect: Connect, tmp_path: Path)
     assert asked.asked == ["roots", *the_name(connect), "Lisbon for Ada"]
 
 
+@newest
 def test_questions_that_are_asked_together(connect: Connect, tmp_path: Path) -> None:
     asked, calls = User(tmp_path), list[Any]()
     client = connect(build(), trace=lambda event: calls.append(said_by(event)), **asked.options())
@@ -88,6 +89,7 @@ def test_questions_of_a_prompt_and_of_a_resource(connect: Connect, tmp_path: Pat
     assert asked.asked == [*the_name(connect), "where", "roots", "all"]
 
 
+@newest
 def test_several_clients_are_asked_at_once_and_none_gets_the_answers_of_another(
     connect: Connect, tmp_path: Path
 ) -> None:
@@ -99,13 +101,7 @@ def test_several_clients_are_asked_at_once_and_none_gets_the_answers_of_another(
     assert [call.outcome()["content"][0]["text"].rpartition(" ")[2] for call in calls] == names
 
 
-def test_a_question_that_the_user_declines(connect: Connect, tmp_path: Path) -> None:
-    asked = User(tmp_path, name=None)
-    result = connect(build(), **asked.options()).call_tool("plan", {"city": "Lisbon"})
-    who = "NOBODY" if the_name(connect) else "ADA"
-    assert result["content"] == [text(f"{tmp_path.resolve().as_uri()}: LISBON FOR {who}")]
-
-
+@newest
 def test_questions_in_a_loop(connect: Connect, tmp_path: Path) -> None:
     asked = User(tmp_path)
     cities = ["Lisbon", "Oslo", "Lisbon", "Linz"]

@@ -97,8 +97,7 @@ def test_a_drain_ends_in_time_and_at_once_if_nothing_runs() -> None:
         assert call.outcome()["content"] == [text("done")]
 
 
-@pytest.mark.parametrize("drain", [PATIENCE, 0])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("number", "drain"), [(signal.SIGTERM, PATIENCE), (signal.SIGINT, 0)])
 def test_a_signal_lets_a_call_end_and_its_question_be_answered(number: int, drain: float, tmp_path: Path) -> None:
     program, port, asked, answered = tmp_path / "server.py", free_port(), threading.Event(), threading.Event()
     program.write_text(PROGRAM)

@@ -6,7 +6,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from mcp_ref import Server, text
-from tests.features.conftest import Connect, alive, hearing
+from tests.features.conftest import Connect, alive, hearing, newest
 from tests.support.wire import PATIENCE
 
 
@@ -40,6 +40,7 @@ def test_only_who_subscribed_hears_that_a_resource_was_updated(connect: Connect)
         assert client.list_resources() == []
 
 
+@newest
 def test_a_handler_may_announce_what_it_changed_while_its_call_runs(connect: Connect) -> None:
     server, heard = library(), SimpleQueue[Any]()
 

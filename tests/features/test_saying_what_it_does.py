@@ -63,22 +63,13 @@ def lines(process: subprocess.Popen[str], count: int) -> list[str]:
     return [process.stderr.readline().strip() for _ in range(count)]
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
-def test_http_says_its_url_and_a_signal_ends_it_in_order(program: list[str], end: signal.Signals) -> None:
+def test_http_says_its_url_and_ctrl_c_ends_it_in_order(program: list[str]) -> None:
     with started([*program, "http"]) as process:
         begun, url, how = lines(process, 3)
         assert (begun, how) == ("begun", "Ctrl-C ends it")
         with Client(url.removeprefix("listening on ")) as client:
             assert text_of(client.call_tool("read")) == "the database"
-        process.send_signal(end)
-        assert lines(process, 2) == ["ended", "finally"]
-        assert process.wait(10) == 0
-
-
-def test_sigterm_ends_a_server_on_stdio_in_order(program: list[str]) -> None:
-    with started(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert lines(process, 1) == ["begun"]
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)
         assert lines(process, 2) == ["ended", "finally"]
         assert process.wait(10) == 0
 
@@ -184,9 +175,7 @@ def test_a_user_has_one_key_whichever_session_and_another_user_another(revision:
             with Client(Url(service.url, {"Authorization": user}), revision=revision) as client:
                 keys.append(text_of(client.call_tool("key")))
     assert keys == ["ann", "ann", "bob"]
-
-
-def test_over_http_without_sessions_the_key_is_who_asks_or_none() -> None:
+    # Without sessions it is who asks, or nobody.
     with keyed().serve_http() as service, Client(service.url, revision="2026-07-28") as client:
         assert text_of(client.call_tool("key")) == "None"
 
@@ -220,11 +209,8 @@ class Point:
     ("returned", "contents"),
     [
         (Point(1), [{"uri": "a:b", "mimeType": "application/json", "text": '{"x": 1}'}]),
-        ({"x": [1, None]}, [{"uri": "a:b", "mimeType": "application/json", "text": '{"x": [1, null]}'}]),
         ([1, 2], [{"uri": "a:b", "mimeType": "application/json", "text": "[1, 2]"}]),
-        (5, [{"uri": "a:b", "mimeType": "application/json", "text": "5"}]),
         (None, []),
-        (text("hello"), [{"uri": "a:b", "text": "hello"}]),
         (["one", text("two")], [{"uri": "a:b", "text": "one"}, {"uri": "a:b", "text": "two"}]),
         (image(b"\0", "image/png"), [{"uri": "a:b", "mimeType": "image/png", "blob": "AA=="}]),
         ({"type": "resource", "resource": {"uri": "c:d", "text": "x"}}, [{"uri": "c:d", "text": "x"}]),

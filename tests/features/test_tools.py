@@ -12,7 +12,7 @@ from mcp_ref import Context, ErrorResponse, LocalProtocolError, Refusal, Server,
 from mcp_ref.pages.client.elicitation import required_urls, url_elicitation
 from mcp_ref.pages.client.sampling import reply
 from tests.eras import plain
-from tests.features.conftest import Connect, alive, hearing, stateless_era, until
+from tests.features.conftest import Connect, alive, hearing, newest, stateless_era, until
 from tests.support.wire import PATIENCE, Background
 
 BIG = "0123456789abcdé\n" * 2**17
@@ -85,6 +85,7 @@ def test_a_tool_requires_a_visit_first(connect: Connect) -> None:
     assert visited.qsize() == 1
 
 
+@newest
 def test_a_client_that_answers_may_call_the_server_itself(connect: Connect) -> None:
     server = Server("s")
     server.tool("inner")(lambda: "inner")
@@ -100,6 +101,7 @@ def test_a_client_that_answers_may_call_the_server_itself(connect: Connect) -> N
     assert client.call_tool("outer")["content"] == [text("inner")]
 
 
+@newest
 def test_after_the_answer_a_handler_cannot_ask(connect: Connect) -> None:
     server, kept = Server("s"), SimpleQueue[Context]()
 
@@ -114,6 +116,7 @@ def test_after_the_answer_a_handler_cannot_ask(connect: Connect) -> None:
         until(lambda: ctx.roots() is None)
 
 
+@newest
 def test_sixteen_threads_call_at_once_and_each_gets_its_own_answer(connect: Connect) -> None:
     server, together = Server("s"), threading.Barrier(16, timeout=PATIENCE)
 
@@ -142,6 +145,7 @@ def test_sixteen_threads_call_at_once_and_each_gets_its_own_answer(connect: Conn
         assert call.outcome() == [([text(str(n))], [n]) for n in range(10 * thread, 10 * thread + 10)]
 
 
+@newest
 def test_a_big_message_goes_both_ways(connect: Connect) -> None:
     server = Server("s")
     server.tool("echo")(lambda what: what)

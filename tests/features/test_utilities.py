@@ -1,4 +1,4 @@
-"""basic/utilities by every way: ping, roots that change, cancellation in both directions, time limits."""
+"""basic/utilities by every way: roots that change, batches, cancellation in both directions, time limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from mcp_ref import Cancel, Context, ErrorResponse, RequestCancelled, RequestTimeout, Server, text
 from mcp_ref.pages.client.sampling import reply
-from tests.features.conftest import Connect, newest, session_era, until
+from tests.features.conftest import WAYS, Connect, newest, session_era, until
 from tests.support.wire import PATIENCE, Background
 
 
@@ -48,7 +48,7 @@ class Thinking:
         return reply("too late", model="m")
 
 
-# -- ping ---------------------------------------------------------------------------------------------------------
+# -- roots --------------------------------------------------------------------------------------------------------
 
 
 @session_era("no server remembers a client's roots: whoever needs them asks in its request")
@@ -71,6 +71,7 @@ def test_the_server_hears_that_the_roots_have_changed_and_asks_again(connect: Co
 # -- messages of any kind -----------------------------------------------------------------------------------------
 
 
+@session_era("no batch has been sent since 2025-06-18", [way for way in WAYS if way.revision.batching])
 def test_a_handler_of_a_batch_may_ask_and_report(connect: Connect) -> None:
     server = Server("s")
 
@@ -80,13 +81,13 @@ def test_a_handler_of_a_batch_may_ask_and_report(connect: Connect) -> None:
         return str(ctx.sample("hello", max_tokens=1)["model"])
 
     client, reports = connect(server, sample=lambda params: reply("hello", model="m")), list[Any]()
-    if connect.revision.batching:
-        calls: Any = [("tools/call", {"name": "ask"})] * 3
-        results = client.request_batch(calls, {"on_progress": lambda *report: reports.append(report[0])})
-        assert results == [{"content": [text("m")]}] * 3
-        assert reports == [1] * 3
+    calls: Any = [("tools/call", {"name": "ask"})] * 3
+    results = client.request_batch(calls, {"on_progress": lambda *report: reports.append(report[0])})
+    assert results == [{"content": [text("m")]}] * 3
+    assert reports == [1] * 3
 
 
+@newest
 def test_what_the_protocol_does_not_name_passes_as_it_is(connect: Connect) -> None:
     server, heard = Server("s", experimental={"example": {"x": 1}}), SimpleQueue[Any]()
     server.tool("hello")(lambda: "hello")
@@ -108,6 +109,7 @@ def test_what_the_protocol_does_not_name_passes_as_it_is(connect: Connect) -> No
 # -- cancellation -------------------------------------------------------------------------------------------------
 
 
+@newest
 def test_a_handle_gives_a_call_up_while_its_question_is_answered(connect: Connect) -> None:
     server, said = waiting()
     thinking, give_up = Thinking(), Cancel()
@@ -127,6 +129,7 @@ def test_a_handle_gives_a_call_up_while_its_question_is_answered(connect: Connec
     assert client.call_tool("hello")["content"] == [text("hello")]
 
 
+@newest
 def test_a_call_that_takes_too_long_is_given_up_and_the_server_is_told(connect: Connect) -> None:
     server, cancelled = Server("s"), threading.Event()
     server.tool("hello")(lambda: "hello")
@@ -146,19 +149,3 @@ def test_a_call_that_takes_too_long_is_given_up_and_the_server_is_told(connect: 
             break
     assert cancelled.is_set()
     assert client.call_tool("hello")["content"] == [text("hello")]
-
-
-@newest
-def test_what_progress_has_extended_holds_for_later_rounds_too(connect: Connect) -> None:
-    server, pause = Server("s"), threading.Event()
-
-    @server.tool()
-    def work(ctx: Context) -> str:
-        for step in range(4):
-            ctx.progress(step)
-            pause.wait(0.2)
-        return str(ctx.sample("hello", max_tokens=1)["model"])
-
-    client = connect(server, sample=lambda params: reply("hello", model="m"))
-    assert client.call_tool("work", timeout=0.75, max_timeout=PATIENCE)["content"] == [text("m")]
-    pause.set()
