@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any
 
 import pytest
 
@@ -23,4 +23,20 @@ def at() -> Iterator[Callable[..., list[str]]]:
         yield lambda server, **options: ["--", running.enter_context(server.serve_http(**options)).url]
 
 
-At = Callable[[Any], list[str]]
+At = Callable[..., list[str]]
+
+
+class Terminal(io.TextIOWrapper):
+    """A terminal of some encoding, or else a pipe."""
+
+    def __init__(self, encoding: str, *, terminal: bool = True) -> None:
+        super().__init__(io.BytesIO(), encoding=encoding)
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+    def shown(self) -> str:
+        self.flush()
+        assert isinstance(self.buffer, io.BytesIO)
+        return self.buffer.getvalue().decode(self.encoding)

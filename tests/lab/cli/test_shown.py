@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 
@@ -11,6 +10,7 @@ import pytest
 from mcp_ref.errors import RemoteProtocolError
 from mcp_ref.kit.process.standard_streams import escaped
 from mcp_ref.lab.cli import render
+from tests.lab.cli.conftest import Terminal
 
 
 def test_every_kind_of_content_has_a_line() -> None:
@@ -69,22 +69,6 @@ def test_contents_are_text_or_bytes() -> None:
 
 def test_control_characters_do_not_reach_a_terminal() -> None:
     assert escaped("a\x1b[2J\u202e\n\tb", "\n\t") == "a\\x1b[2J\\u202e\n\tb"
-
-
-class Terminal(io.TextIOWrapper):
-    """A terminal of some encoding, or else a pipe."""
-
-    def __init__(self, encoding: str, *, terminal: bool) -> None:
-        super().__init__(io.BytesIO(), encoding=encoding)
-        self.terminal = terminal
-
-    def isatty(self) -> bool:
-        return self.terminal
-
-    def shown(self) -> str:
-        self.flush()
-        assert isinstance(self.buffer, io.BytesIO)
-        return self.buffer.getvalue().decode(self.encoding)
 
 
 @pytest.mark.parametrize("terminal", [True, False])

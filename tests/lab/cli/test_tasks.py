@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import closing
 
 import pytest
@@ -11,14 +10,15 @@ import pytest
 from mcp_ref import HttpRequest
 from mcp_ref.lab.cli import main
 from tests.features.task_server import make_server
+from tests.lab.cli.conftest import At
 
 Capture = pytest.CaptureFixture[str]
-STDIO = ["--", sys.executable, "-m", "tests.features.task_server"]
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_a_call_as_a_task_tells_its_states_and_prints_its_result(capsys: Capture, revision: str) -> None:
-    assert main(["call", "ask_one", "--task", "--revision", revision, "--answer", "name=Ann", *STDIO]) == 0
+def test_a_call_as_a_task_tells_its_states_and_prints_its_result(capsys: Capture, at: At, revision: str) -> None:
+    words = at(make_server())
+    assert main(["call", "ask_one", "--task", "--revision", revision, "--answer", "name=Ann", *words]) == 0
     out, err = capsys.readouterr()
     assert out == "asked Ann\n" and err.startswith("task ") and "completed" in err
 
