@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from mcp_ref import (
 from mcp_ref.client.entries import Entry
 from mcp_ref.host import skills as page
 from mcp_ref.host.consent import ConsentRefused
+from mcp_ref.kit.threads.bounded_dict import Latest
 from mcp_ref.pages.extensions.skills import MAX_BYTES, SKILLS
 from mcp_ref.pages.server.resources import ResourceNotFound
 from mcp_ref.pages.server.utilities import pagination
@@ -73,6 +74,10 @@ class Shady:
         entry = {"uri": f"{folder}SKILL.md", "frontmatter": head, "resources": listed, **said}
         self.entries[f"{folder}SKILL.md"] = entry
         return entry
+
+    def changes(self, files: dict[str, str | bytes]) -> None:
+        """The skill of refunds has these files beside its own from now on."""
+        self.put("acme/refunds", {"SKILL.md": HEAD.format("refunds", ""), **files})
 
     def for_server(self, server: Server) -> Any:
         @server.resource("skill://{+path}")
@@ -161,7 +166,7 @@ def test_skills_are_listed_under_the_name_in_the_configuration_and_no_file_is_re
 
 
 def test_skills_of_two_servers_with_one_uri_stay_apart(place: Place) -> None:
-    one, two = Shady(), Shady(**{"own.md": "x"})
+    one, two = Shady(**{"own.md": "x"}), Shady(**{"own.md": "x"})
     with closing(place.host(one=one, two=two)) as host:
         assert [row.name for row in host.skills()] == ["one/acme/refunds", "two/acme/refunds"]
         place.heard.wait("two", "notice", "these skills call themselves refunds: one/acme/refunds, two/acme/refunds")
@@ -169,6 +174,7 @@ def test_skills_of_two_servers_with_one_uri_stay_apart(place: Place) -> None:
         # MUST: neither stands in for the other: the second is asked about, and read from its own server.
         with pytest.raises(LocalProtocolError, match="not loaded"):
             host.read_skill("two", REFUNDS, "own.md")
+        # Digests that were consented to at one open nothing at another.
         host.load_skill("two", REFUNDS)
         assert "server 'two'" in said(host.read_skill("two", REFUNDS, "own.md"))
         assert [question.subject for question in place.user.asked] == ["one/acme/refunds", "two/acme/refunds"]
@@ -176,15 +182,7 @@ def test_skills_of_two_servers_with_one_uri_stay_apart(place: Place) -> None:
     assert any("calls itself the same: one/acme/refunds" in each for each in place.user.asked[1].warnings)
 
 
-def test_digests_that_were_consented_to_at_one_server_open_nothing_at_another(place: Place) -> None:
-    with closing(place.host(one=Shady(), two=Shady())) as host:
-        for name in ("one", "two"):
-            host.load_skill(name, REFUNDS)
-    assert [question.subject for question in place.user.asked] == ["one/acme/refunds", "two/acme/refunds"]
-
-
-def test_names_that_meet_on_one_server_are_both_listed_by_their_paths_and_told_once() -> None:
-    place = Place(True)
+def test_names_that_meet_on_one_server_are_both_listed_by_their_paths_and_told_once(place: Place) -> None:
     with closing(place.host(shop=Shady("a/refunds", "b/refunds"))) as host:
         for _ in range(2):
             assert [row.name for row in host.skills()] == ["shop/a/refunds", "shop/b/refunds"]
@@ -201,19 +199,18 @@ def _of_one_name(number: int) -> Shady:
     return many
 
 
-def test_ten_thousand_skills_of_one_name_are_told_in_one_sentence(place: Place) -> None:
-    many = _of_one_name(10_000)
+def test_many_skills_of_one_name_are_told_in_one_sentence(place: Place) -> None:
+    many = _of_one_name(20)
+    uri = many.listed[0]["uri"]
+    many.entries[uri], many.files[uri] = many.listed[0], many.files[REFUNDS]
     with closing(place.host(many=many)) as host:
-        assert len(host.skills()) == 10_000
-        place.heard.wait("many", "notice", "these skills call themselves refunds: many/a0/refunds, ")
-        [notice] = [each[2] for each in place.heard.events if each[1] == "notice"]
-        assert notice.endswith(" and 9995 more")
+        assert len(host.skills()) == 20
+        told = place.heard.wait("many", "notice", "these skills call themselves refunds: many/a0/refunds, ")
+        assert told.endswith(" and 15 more")
         # The question about one of them is as short.
-        uri = many.listed[0]["uri"]
-        many.entries[uri] = many.listed[0]
-        many.files[uri] = many.files[REFUNDS]
         host.load_skill("many", uri)
-        assert "and 9994 more" in place.user.asked[0].warnings[0] and len(place.user.asked[0].warnings) == 1
+        [warning] = place.user.asked[0].warnings
+        assert "and 14 more" in warning
 
 
 def test_skills_of_one_name_are_compared_by_one_look_at_each() -> None:
@@ -221,19 +218,19 @@ def test_skills_of_one_name_are_compared_by_one_look_at_each() -> None:
         with closing(Place(True).host(many=_of_one_name(number))) as host:
             assert len(host.skills()) == number
 
-    grows_with_its_size(listed, 10_000)
+    grows_with_its_size(listed, 5_000)
 
 
-def test_a_server_pushes_no_skill_of_another_out_of_what_names_are_compared_with() -> None:
-    place, many = Place(True), Shady()
-    [entry] = many.entries.values()
-    many.listed = [
-        {**entry, "uri": uri, "frontmatter": {**entry["frontmatter"], "name": f"s{n}"}, "resources": "dynamic"}
-        for n in range(10_001)
-        for uri in [f"skill://s{n}/SKILL.md"]
-    ]
+def test_a_server_pushes_no_skill_of_another_out_of_what_names_are_compared_with(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "Latest", lambda number: Latest(10))
+    many = _of_one_name(11)
+    for number, entry in enumerate(many.listed):
+        entry["frontmatter"] = {**entry["frontmatter"], "name": f"s{number}"}
+        entry["uri"], entry["resources"] = f"skill://s{number}/SKILL.md", "dynamic"
     with closing(place.host(shop=Shady(), many=many)) as host:
-        assert len(host.skills()) == 10_002
+        assert len(host.skills()) == 12
         host.load_skill("many", REFUNDS)
     assert place.user.asked[0].warnings == ["another skill calls itself the same: shop/acme/refunds"]
 
@@ -276,26 +273,25 @@ def test_a_list_without_an_end_is_the_servers_own_problem(
         place.heard.wait("endless", "notice", "skills:")
 
 
-def test_a_server_without_skills_has_none(place: Place) -> None:
-    entries = [Entry("plain", Server("plain")), hostile("old", "echo")]
+def test_a_server_without_skills_and_a_uri_that_is_none_are_refused_without_a_question(place: Place) -> None:
+    entries = [Entry("plain", Server("plain")), Entry("empty", serving(Skills())), hostile("old", "echo")]
     with closing(Host(entries, consent=place.consent, skills=True, timeout=PATIENCE).start()) as host:
         assert host.skills() == []
-        for name in ("plain", "old"):
+        for name in ("plain", "empty", "old"):
             with pytest.raises((LocalProtocolError, ErrorResponse)):
                 host.load_skill(name, REFUNDS)
+    assert not place.user.asked
 
 
 def test_a_host_that_takes_no_skills_declares_and_loads_nothing_of_them(shady: Shady) -> None:
     told: list[Any] = []
     consent = Consent(STARTS, keep=False)
     with Host([Entry("shop", serving(shady))], consent=consent, trace=lambda name: told.append) as host:
-        with pytest.raises(LocalProtocolError, match="skills=True"):
-            host.skills()
-        with pytest.raises(LocalProtocolError, match="skills=True"):
-            host.load_skill("shop", REFUNDS)
+        for refused in (host.skills, lambda: host.load_skill("shop", REFUNDS)):
+            with pytest.raises(LocalProtocolError, match="skills=True"):
+                refused()
         assert host.call("shop/tool")["content"]
-    sent = [event.message for event in told if event.direction == "send" and event.message]
-    assert SKILLS.name not in json.dumps(sent)
+    assert SKILLS.name not in json.dumps([event.message for event in told if event.direction == "send"])
 
 
 # -- loading ------------------------------------------------------------------------------------------------------
@@ -324,13 +320,6 @@ def test_a_skill_that_is_in_no_list_is_loaded_by_its_uri(host: Host, shady: Shad
     assert "# Do it" in said(host.load_skill("shop", REFUNDS))
 
 
-def test_a_uri_that_is_no_skill_is_the_servers_refusal(place: Place) -> None:
-    with closing(place.host(shop=Skills())) as host:
-        with pytest.raises(ErrorResponse) as refused:
-            host.load_skill("shop", REFUNDS)
-        assert refused.value.code == -32602 and not place.user.asked
-
-
 def test_a_user_can_look_into_the_files_before_deciding_and_that_loads_nothing(shady: Shady) -> None:
     looked: list[str] = []
 
@@ -348,38 +337,26 @@ def test_a_user_can_look_into_the_files_before_deciding_and_that_loads_nothing(s
         assert host.call("shop/tool")["content"]  # and nobody is asked about `run`
 
 
-@pytest.mark.parametrize("answer", ["no", "silence"])
 @pytest.mark.parametrize("at", ["skill", "changed", "run"])
-def test_no_and_silence_at_any_question_read_and_run_nothing(shady: Shady, at: str, answer: str) -> None:
-    over = threading.Event()
-
-    def decide(question: Question) -> bool:
-        if ("changed" if "has changed" in question.shown else question.kind) != at:
-            return True
-        question.withdrawn.attach(lambda reason: over.set())
-        return answer == "silence" and over.wait(PATIENCE)
-
-    place = Place(decide, timeout=0.5 if answer == "silence" else PATIENCE)
+def test_a_no_at_any_question_reads_and_runs_nothing(shady: Shady, at: str) -> None:
+    place = Place(lambda question: ("changed" if "has changed" in question.shown else question.kind) != at)
     with closing(place.host(shop=shady)) as host:
         with pytest.raises(ConsentRefused) as refused:
             host.load_skill("shop", REFUNDS)
-            shady.put("acme/refunds", {"SKILL.md": HEAD.format("refunds", ""), "FORMS.md": "others"})
+            shady.changes({"FORMS.md": "others"})
             host.read_skill("shop", REFUNDS, "FORMS.md")
             host.call("shop/tool")
-        assert refused.value.by == ("user" if answer == "no" else "time-out")
+        assert refused.value.by == "user"
         assert len(host.context) == ["skill", "changed", "run"].index(at)
-        over.set()
 
 
 @pytest.mark.parametrize("rule", ["allow", "deny"])
 def test_loading_is_a_matter_of_policy(shady: Shady, rule: Any) -> None:
     place = Place(False, rules=[Rule(rule, "skill", "shop/acme/*")])
     with closing(place.host(shop=shady)) as host:
-        if rule == "allow":
-            assert host.load_skill("shop", REFUNDS)
-        else:
-            with pytest.raises(ConsentRefused):
-                host.load_skill("shop", REFUNDS)
+        with nullcontext() if rule == "allow" else pytest.raises(ConsentRefused):
+            host.load_skill("shop", REFUNDS)
+        assert len(host.context) == (rule == "allow")
     assert not place.user.asked
 
 
@@ -417,59 +394,57 @@ def test_a_nested_skill_read_as_a_file_is_only_text(place: Place) -> None:
 # -- what is declined ---------------------------------------------------------------------------------------------
 
 
-def test_a_skill_that_is_too_large_is_declined_before_it_is_asked_about_and_the_user_is_told_why(
-    host: Host, shady: Shady, place: Place
+ELSEWHERE = {"uri": "file:///etc/passwd", "digest": digest(b""), "size": 0}
+
+
+@pytest.mark.parametrize(
+    ("resources", "reason", "why"),
+    [
+        (lambda two: [two[0], {**two[1], "size": 17 << 20}], "limit", str(MAX_BYTES)),
+        (lambda two: [*two, ELSEWHERE], "entry", "file:///etc/passwd"),
+        (lambda two: "dynamic", "dynamic", "it has no digests"),
+    ],
+)
+def test_a_skill_that_is_too_large_elsewhere_or_dynamic_is_declined_before_it_is_asked_about_and_the_user_is_told_why(
+    host: Host, shady: Shady, place: Place, resources: Callable[[Any], Any], reason: str, why: str
 ) -> None:
-    shady.entries[REFUNDS]["resources"][1]["size"] = 17 << 20
+    shady.entries[REFUNDS]["resources"] = resources(shady.entries[REFUNDS]["resources"])
     with pytest.raises(SkillMismatch) as declined:
         host.load_skill("shop", REFUNDS)
-    assert declined.value.reason == "limit" and not place.user.asked and not reads(shady)
-    host.tell("shop", "notice", "over")
-    place.heard.wait("shop", "notice", "over")
-    [why] = [said for _, _, said in place.heard.events if said.startswith(f"a skill is not loaded: {REFUNDS}: ")]
-    assert str(MAX_BYTES) in why
-    assert host.skills() == []
+    assert declined.value.reason == reason and not place.user.asked and not reads(shady)
+    assert why in place.heard.wait("shop", "notice", f"a skill is not loaded: {REFUNDS}: ")
 
 
-def test_a_skill_at_the_limit_is_loaded(place: Place) -> None:
-    text = HEAD.format("refunds", "").encode()
-    shady = Shady()
-    shady.put("acme/refunds", {"SKILL.md": text, "big": b"\0" * (MAX_BYTES - len(text))})
-    with closing(place.host(shop=shady)) as host:
-        host.load_skill("shop", REFUNDS)
-        assert "\0" * 100 in said(host.read_skill("shop", REFUNDS, "big"))
+def test_a_skill_at_the_limit_is_loaded(host: Host, shady: Shady) -> None:
+    shady.changes({"big": b"x" * (MAX_BYTES - len(HEAD.format("refunds", "")))})
+    host.load_skill("shop", REFUNDS)
+    assert "x" * 100 in said(host.read_skill("shop", REFUNDS, "big"))
 
 
-def test_a_dynamic_skill_is_declined_and_an_earlier_yes_does_not_cover_it(shady: Shady) -> None:
-    place = Place(Answer(True, "always"))
-    with closing(place.host(shop=shady)) as host:
+def test_a_skill_that_becomes_dynamic_is_not_covered_by_an_earlier_yes(shady: Shady) -> None:
+    with closing(Place(Answer(True, "always")).host(shop=shady)) as host:
         host.load_skill("shop", REFUNDS)
         host.release_skill("shop", REFUNDS)
         shady.entries[REFUNDS]["resources"] = "dynamic"
-        with pytest.raises(SkillMismatch) as declined:
+        with pytest.raises(SkillMismatch, match="it has no digests"):
             host.load_skill("shop", REFUNDS)
-        assert declined.value.reason == "dynamic" and len(host.context) == 1
-        place.heard.wait("shop", "notice", f"a skill is not loaded: {REFUNDS}: it has no digests")
-        assert not host.consent.remembered()
-
-
-def test_an_entry_with_files_elsewhere_is_declined(host: Host, shady: Shady, place: Place) -> None:
-    shady.entries[REFUNDS]["resources"].append({"uri": "file:///etc/passwd", "digest": digest(b""), "size": 0})
-    with pytest.raises(SkillMismatch) as declined:
-        host.load_skill("shop", REFUNDS)
-    assert declined.value.reason == "entry" and not place.user.asked and not reads(shady)
+        assert len(host.context) == 1 and not host.consent.remembered()
 
 
 # -- the held entry -----------------------------------------------------------------------------------------------
 
 
-def test_a_file_is_read_once_and_kept(host: Host, shady: Shady) -> None:
+def test_a_file_is_read_once_and_kept_until_its_skill_is_released_or_its_server_stops(host: Host, shady: Shady) -> None:
     host.load_skill("shop", REFUNDS)
     for _ in range(2):
         message = host.read_skill("shop", REFUNDS, "./FORMS.md")
         assert said(message).endswith("not of the user]\nthe forms")
     assert host.context[1:] == [message, message]
     assert reads(shady) == ["acme/refunds/SKILL.md", "acme/refunds/FORMS.md"]
+    for _ in range(2):
+        host.release_skill("shop", REFUNDS)
+    with pytest.raises(LocalProtocolError, match="not loaded"):
+        host.read_skill("shop", REFUNDS, "FORMS.md")
     host.stop("shop")
     assert host.shelf.files == {}
 
@@ -483,15 +458,13 @@ def test_so_many_bytes_are_kept_and_the_oldest_go_first(
     assert list(host.shelf.files.values()) == [b"the forms"]
 
 
-def test_bytes_that_are_no_text_are_told_by_their_number(place: Place) -> None:
-    shady = Shady()
-    shady.put("acme/refunds", {"SKILL.md": HEAD.format("refunds", ""), "logo": b"\xff\x00"})
-    with closing(place.host(shop=shady)) as host:
-        host.load_skill("shop", REFUNDS)
-        assert said(host.read_skill("shop", REFUNDS, "logo")).endswith("\n[2 bytes that are not text]")
+def test_bytes_that_are_no_text_are_told_by_their_number(host: Host, shady: Shady) -> None:
+    shady.changes({"logo": b"\xff\x00"})
+    host.load_skill("shop", REFUNDS)
+    assert said(host.read_skill("shop", REFUNDS, "logo")).endswith("\n[2 bytes that are not text]")
 
 
-PATHS = ["secret.md", "../other/SKILL.md", "/etc/passwd", "file:///etc/passwd", "%2e%2e/x", "", "skill://b/SKILL.md"]
+PATHS = ["secret.md", "../other/SKILL.md", "file:///etc/passwd", ""]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -510,14 +483,6 @@ def test_a_path_that_is_no_file_of_the_held_entry_is_refused_and_never_read(
     assert place.user.kinds == ["skill"]
 
 
-def test_a_released_skill_is_not_read(host: Host) -> None:
-    host.load_skill("shop", REFUNDS)
-    host.release_skill("shop", REFUNDS)
-    host.release_skill("shop", REFUNDS)
-    with pytest.raises(LocalProtocolError, match="not loaded"):
-        host.read_skill("shop", REFUNDS, "FORMS.md")
-
-
 # -- changes ------------------------------------------------------------------------------------------------------
 
 
@@ -525,7 +490,7 @@ def test_an_added_file_is_a_change_that_is_asked_about_with_the_difference(
     host: Host, shady: Shady, place: Place
 ) -> None:
     host.load_skill("shop", REFUNDS)
-    shady.put("acme/refunds", {"SKILL.md": HEAD.format("refunds", ""), "FORMS.md": "the forms", "new.md": "new"})
+    shady.changes({"FORMS.md": "the forms", "new.md": "new"})
     assert said(host.read_skill("shop", REFUNDS, "new.md")).endswith("\nnew")
     assert place.user.kinds == ["skill", "skill"]
     assert any("new.md" in line for line in place.user.asked[1].shown["has changed"])
@@ -536,14 +501,12 @@ def test_a_change_that_is_refused_leaves_nothing_to_read_and_the_window_open(sha
     place = Place(True, False)
     with closing(place.host(shop=shady)) as host:
         host.load_skill("shop", REFUNDS)
-        shady.put("acme/refunds", {"SKILL.md": HEAD.format("refunds", ""), "FORMS.md": "other forms"})
-        for _ in range(2):
+        shady.changes({"FORMS.md": "other forms"})
+        read, run = partial(host.read_skill, "shop", REFUNDS, "FORMS.md"), partial(host.call, "shop/tool")
+        for refused in (read, read, run):
             with pytest.raises(ConsentRefused):
-                host.read_skill("shop", REFUNDS, "FORMS.md")
+                refused()
         assert len(host.context) == 1
-        with pytest.raises(ConsentRefused) as refused:
-            host.call("shop/tool")
-        assert refused.value.kind == "run"
     assert place.user.kinds == ["skill", "skill", "skill", "run"]
 
 
@@ -551,10 +514,9 @@ def test_a_change_that_a_list_shows_ends_the_approval(host: Host, shady: Shady, 
     host.load_skill("shop", REFUNDS)
     host.call("shop/tool")
     before = shady.entries[REFUNDS]
-    shady.put("acme/refunds", {"SKILL.md": HEAD.format("refunds", ""), "FORMS.md": "other forms"})
+    shady.changes({"FORMS.md": "other forms"})
     assert [row.state for row in host.skills()] == ["changed"]
     host.call("shop/tool")
-    assert place.user.kinds == ["skill", "run", "run"]
     place.heard.wait("shop", "changed", "the skill shop/acme/refunds has changed")
     assert said(host.read_skill("shop", REFUNDS, "FORMS.md")).endswith("\nother forms")
     # A set that was approved once, and replaced since, is asked about again.
@@ -563,14 +525,15 @@ def test_a_change_that_a_list_shows_ends_the_approval(host: Host, shady: Shady, 
     assert place.user.kinds == ["skill", "run", "run", "skill", "skill"]
 
 
-def test_what_is_not_as_the_entry_says_is_told_and_nothing_enters_the_context(shady: Shady, place: Place) -> None:
+def test_what_is_not_as_the_entry_says_is_told_and_nothing_enters_the_context(
+    host: Host, shady: Shady, place: Place
+) -> None:
     shady.files[REFUNDS] = shady.files[REFUNDS].swapcase()
-    with closing(place.host(shop=shady)) as host:
-        with pytest.raises(SkillMismatch) as wrong:
-            host.load_skill("shop", REFUNDS)
-        assert wrong.value.reason == "digest"
-        assert host.context == [] and host.shelf.held == {} and host.shelf.files == {}
-        place.heard.wait("shop", "notice", "nothing is taken from a skill:")
+    with pytest.raises(SkillMismatch) as wrong:
+        host.load_skill("shop", REFUNDS)
+    assert wrong.value.reason == "digest"
+    assert host.context == [] and host.shelf.held == {} and host.shelf.files == {}
+    place.heard.wait("shop", "notice", "nothing is taken from a skill:")
 
 
 def test_bytes_that_rotate_end_the_approval_and_the_run(host: Host, shady: Shady, place: Place) -> None:
@@ -583,18 +546,17 @@ def test_bytes_that_rotate_end_the_approval_and_the_run(host: Host, shady: Shady
     assert place.user.kinds == ["skill", "run", "run"]
 
 
-def test_a_server_that_changes_with_every_answer_is_left_after_the_second_question(shady: Shady, place: Place) -> None:
-    number = iter(range(100))
-
+def test_a_server_that_changes_with_every_answer_is_left_after_the_second_question(
+    host: Host, shady: Shady, place: Place
+) -> None:
     def rotate(what: str) -> None:
         if what.startswith("resources/read"):
-            shady.put("acme/refunds", {"SKILL.md": HEAD.format("refunds", "") + str(next(number))})
+            shady.put("acme/refunds", {"SKILL.md": HEAD.format("refunds", "") + str(len(shady.asked))})
 
     shady.before = rotate
-    with closing(place.host(shop=shady)) as host:
-        with pytest.raises(SkillMismatch):
-            host.load_skill("shop", REFUNDS)
-        assert place.user.kinds == ["skill", "skill"] and host.context == []
+    with pytest.raises(SkillMismatch):
+        host.load_skill("shop", REFUNDS)
+    assert place.user.kinds == ["skill", "skill"] and host.context == []
 
 
 def test_a_cached_text_is_verified_again_under_another_frontmatter(host: Host, shady: Shady) -> None:
@@ -606,20 +568,17 @@ def test_a_cached_text_is_verified_again_under_another_frontmatter(host: Host, s
 
 
 def test_an_approval_for_always_holds_for_the_set_alone_and_for_this_server_alone(shady: Shady, tmp_path: Path) -> None:
-    def load(name: str, server: Any) -> list[str]:
+    def asked(name: str = "shop") -> bool:
         place = Place(Answer(True, "always"), keep=tmp_path)
-        with closing(place.host(**{name: server})) as host:
+        with closing(place.host(**{name: shady})) as host:
             host.load_skill(name, REFUNDS)
-        return place.user.kinds
+        return place.user.kinds == ["skill"]
 
-    assert load("shop", shady) == ["skill"]
-    assert load("shop", shady) == []
-    assert load("other", shady) == ["skill"]
-    shady.put("acme/refunds", {"SKILL.md": HEAD.format("refunds", ""), "FORMS.md": "rotated"})
-    assert load("shop", shady) == ["skill"]
-    shady.put("acme/refunds", {"SKILL.md": HEAD.format("refunds", "")})
-    assert load("shop", shady) == ["skill"]
-    assert load("shop", shady) == []
+    assert asked() and not asked() and asked("other")
+    shady.changes({"FORMS.md": "rotated"})
+    assert asked()
+    shady.changes({})
+    assert asked() and not asked()
 
 
 # -- running ------------------------------------------------------------------------------------------------------
@@ -650,31 +609,24 @@ def test_no_rule_lets_a_skill_run_anything(shady: Shady) -> None:
 
 
 def test_a_change_while_the_user_thinks_about_a_run_is_asked_about_again(shady: Shady) -> None:
-    asked: list[str] = []
-
     def answer(question: Question) -> bool:
-        asked.append(question.kind)
-        if asked == ["skill", "run"]:
-            shady.put("acme/refunds", {"SKILL.md": HEAD.format("refunds", "")})
+        if place.user.kinds == ["skill", "run"]:
+            shady.changes({})
             host.skills()
         return True
 
-    with closing(Place(answer).host(shop=shady)) as host:
+    place = Place(answer)
+    with closing(place.host(shop=shady)) as host:
         host.load_skill("shop", REFUNDS)
         host.call("shop/tool")
         host.call("shop/tool")
-    assert asked == ["skill", "run", "run"]
+    assert place.user.kinds == ["skill", "run", "run"]
 
 
-def test_a_skill_of_a_stopped_server_is_still_in_the_context(host: Host, place: Place) -> None:
+def test_a_skill_of_a_stopped_server_is_still_in_the_context_until_the_host_closes(host: Host, place: Place) -> None:
     host.load_skill("shop", REFUNDS)
     host.restart("shop")
     host.call("shop/tool")
     assert place.user.kinds == ["skill", "run"]
-
-
-def test_a_closed_host_holds_nothing(shady: Shady, place: Place) -> None:
-    host = place.host(shop=shady)
-    host.load_skill("shop", REFUNDS)
     host.close()
     assert host.shelf.held == {} and host.shelf.files == {}

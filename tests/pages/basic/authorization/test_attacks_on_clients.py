@@ -32,6 +32,7 @@ from mcp_ref import (
     Url,
 )
 from mcp_ref.kit.http.guarded_fetch import Reach, check_url, fetch, is_loopback, kind_of
+from mcp_ref.kit.threads.deadline import Deadline
 from mcp_ref.pages.basic.authorization.client import open_browser
 from tests.features.test_forks import in_a_child
 from tests.pages.basic.authorization.world import WAIT, World, answer
@@ -329,14 +330,15 @@ def test_a_wait_for_the_user_can_be_ended(world: World, how: str, kind: type[Exc
 
 
 def test_the_users_time_is_not_the_calls(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    now, thought = time.monotonic, 0.0
+    real, thought = time.monotonic, 0.0
 
     def visit(url: str) -> str:
         nonlocal thought
         thought += 1_000
         return world.visit(url)
 
-    monkeypatch.setattr(time, "monotonic", lambda: now() + thought)
+    monkeypatch.setattr(time, "monotonic", lambda: real() + thought)
+    monkeypatch.setattr(Deadline.__init__, "__defaults__", (None, lambda: real() + thought))
     with world.client(world.login(visit=visit), connect_timeout=WAIT, timeout=WAIT) as client:
         client.call_tool("t")
         world.next_token()
