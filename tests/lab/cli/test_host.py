@@ -17,11 +17,15 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Answer, Cancel, Question
+from mcp_ref import Answer, Cancel, Question, Server, Skills
 from mcp_ref.host.consent import KINDS
-from mcp_ref.lab.cli import main, render
+from mcp_ref.lab.cli import host, main, render
 from mcp_ref.lab.cli.host import Console, Terminal
-from tests.pages.basic.transports.streamable_http.raw import until
+from tests.lab.cli.conftest import At
+from tests.lab.cli.test_form import typed
+from tests.slow import slow_but
+from tests.support.clock import until
+from tests.support.wire import Background
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="terminals are made by pty")
 Capture = pytest.CaptureFixture[str]
@@ -64,17 +68,20 @@ server.run()
 """
 
 
+def written(folder: Path, **servers: object) -> str:
+    """The path of a file with these servers."""
+    path = folder / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    return str(path)
+
+
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "mine"))
     script = tmp_path / "server.py"
     script.write_text(SERVER, "utf-8")
     entry = {"command": sys.executable, "args": [str(script)], "inheritEnv": ["PYTHONPATH"]}
-    path = tmp_path / "mcp.json"
-    path.write_text(
-        json.dumps({"mcpServers": {"mine": entry, "wrong": {}, "off": {**entry, "disabled": True}}}), "utf-8"
-    )
-    return str(path)
+    return written(tmp_path, mine=entry, wrong={}, off={**entry, "disabled": True})
 
 
 def test_list_shows_what_would_be_started_and_starts_nothing(config: str, capsys: Capture, tmp_path: Path) -> None:
@@ -85,7 +92,12 @@ def test_list_shows_what_would_be_started_and_starts_nothing(config: str, capsys
     assert not (tmp_path / "mine").exists()
 
 
-def test_one_call_needs_rules_for_the_start_and_for_the_tool(config: str, capsys: Capture, tmp_path: Path) -> None:
+def test_one_call_needs_rules_for_the_start_and_for_the_tool(
+    config: str, at: At, capsys: Capture, tmp_path: Path
+) -> None:
+    server = Server("somebody else")
+    server.tool(name="add")(lambda a, label: f"{label}{int(a) + 1}")
+    config = written(tmp_path, mine={"url": at(server)[1]}, wrong={}, off={"url": "http://127.0.0.1:1/mcp"})
     call = ["host", config, "--call", "mine/add", "a=2", "label=7"]
     assert main(call) == 5 and "--allow start:mine" in capsys.readouterr().err
     assert main([*call, "--allow", "start:mine"]) == 5 and "--allow tool:mine/add" in capsys.readouterr().err
@@ -97,7 +109,7 @@ def test_one_call_needs_rules_for_the_start_and_for_the_tool(config: str, capsys
     assert main([*allowed, "--deny", "tool:mine/add"]) == 5
     for wrong, problem in (
         (["host", "/no/such/file", "--list"], "/no/such/file"),
-        (["host", config, "--call", "other/add"], "one of the servers mine, wrong, off"),
+        (["host", config, "--call", "x/add"], "one of the servers mine, wrong, off"),
         (["host", config, "--list", "--allow", "tols:x"], "a rule is"),
     ):
         assert main(wrong) == 2 and problem in capsys.readouterr().err
@@ -145,31 +157,22 @@ what is this
     assert all(line.startswith("  | ") for line in out.splitlines() if "call the tool mine/add?" in line)
 
 
-SKILLED = """
-from mcp_ref import Server, Skills
-
-skills = Skills()
-skills.add("acme/refunds", {"SKILL.md": "# Refund \x1b[2J"}, description="How to\\nallow?")
-Server("somebody else", extensions=[skills]).run()
-"""
-
-
-def test_skills_are_listed_and_loaded_by_consent(tmp_path: Path) -> None:
-    script = tmp_path / "server.py"
-    script.write_text(SKILLED, "utf-8")
-    path = tmp_path / "mcp.json"
-    entry = {"command": sys.executable, "args": [str(script)], "inheritEnv": ["PYTHONPATH"]}
-    path.write_text(json.dumps({"mcpServers": {"mine": entry, "other": entry}}), "utf-8")
-    uri = "skill://acme/refunds/SKILL.md"
-    typed = f"/start mine\n/start other\n/skills\n/load mine {uri}\n/load other {uri}\n/context\n/skills\n/quit\n"
-    command = [sys.executable, "-m", "mcp_ref", "host", str(path), "--allow", "start", "--allow", "skill:mine/*"]
-    done = subprocess.run(command, input=typed, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+def test_skills_are_listed_and_loaded_by_consent(
+    at: At, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "mine"))
+    skills = Skills()
+    skills.add("acme/refunds", {"SKILL.md": "# Refund \x1b[2J"}, description="How to\nallow?")
+    entry = {"url": at(Server("somebody else", extensions=[skills]))[1]}
+    config, uri = written(tmp_path, mine=entry, other=entry), "skill://acme/refunds/SKILL.md"
+    with typed(f"/start mine\n/start other\n/skills\n/load mine {uri}\n/load other {uri}\n/context\n/skills\n/quit\n"):
+        assert main(["host", config, "--allow", "start", "--allow", "skill:mine/*"]) == 0
+    told = capsys.readouterr()
+    lines = told.out.splitlines()
     assert f"  | mine {uri}  new: How to" in lines and f"  | mine {uri}  loaded: How to" in lines
-    assert f"  | other {uri}  loaded: How to" not in lines and "consent was refused" in done.stderr
-    assert f"[from server 'mine', skill file '{uri}': a text of this server, not of the user]" in done.stdout
-    assert "# Refund \\x1b[2J" in done.stdout and all(line.startswith("  | ") for line in lines)
+    assert f"  | other {uri}  loaded: How to" not in lines and "consent was refused" in told.err
+    assert f"[from server 'mine', skill file '{uri}': a text of this server, not of the user]" in told.out
+    assert "# Refund \\x1b[2J" in told.out and all(line.startswith("  | ") for line in lines)
 
 
 class Pty:
@@ -229,12 +232,18 @@ class Pty:
         raise AssertionError(f"did not end: {self.seen!r}")
 
 
-@pytest.fixture
-def console(config: str) -> Iterator[Pty]:
+@contextmanager
+def console_of(config: str) -> Iterator[Pty]:
     made = Pty(sys.executable, "-m", "mcp_ref", "host", config)
     yield made
     os.close(made.fd)
     made.process.wait(10)
+
+
+@pytest.fixture
+def console(config: str) -> Iterator[Pty]:
+    with console_of(config) as made:
+        yield made
 
 
 def test_at_a_terminal_the_user_is_asked_and_ctrl_c_cancels_what_runs(console: Pty, config: str) -> None:
@@ -264,10 +273,10 @@ def test_at_a_terminal_the_user_is_asked_and_ctrl_c_cancels_what_runs(console: P
     console.type("window")
     shown = console.until("send this to mine? y(es), n(o), e(dit): ")
     assert '"seat": "window"' in shown
-    for typed, problem in (("sea=1", "the form has no field sea"), ("seat=aisle", '"seat": "aisle"')):
+    for words, problem in (("sea=1", "the form has no field sea"), ("seat=aisle", '"seat": "aisle"')):
         console.type("e")
         console.until("NAME=value: ")
-        console.type(typed)
+        console.type(words)
         assert problem in console.until("send this to mine? y(es), n(o), e(dit): ")
     console.type("y")
     console.until("'seat': 'aisle'")
@@ -276,38 +285,25 @@ def test_at_a_terminal_the_user_is_asked_and_ctrl_c_cancels_what_runs(console: P
     assert console.code() == 130
 
 
-def test_a_question_is_not_answered_by_a_line_that_is_being_read() -> None:
-    """The thread that reads is held up with a line in its hands while the question is asked."""
-    program = (
-        "import os, threading\nfrom mcp_ref.lab.cli.host import Terminal\n"
-        "from mcp_ref.kit.threads.deadline import Cancel\n"
-        "read, has_it = os.read, threading.Event()\n"
-        "def held_up(fd, size):\n    data = read(fd, size)\n    has_it.set()\n"
-        "    threading.Event().wait(0.3 if data == b'y\\n' else 0)\n    return data\n"
-        "os.read = held_up\nterminal = Terminal()\nassert has_it.wait(30)\n"
-        "print(terminal.line('sure? ', Cancel()))\nterminal.close()\n"
-    )
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", program], text=True, **pipes) as child:  # type: ignore[call-overload]
-        child.stdin.write("y\n")
-        child.stdin.flush()
-        assert child.stderr.read(6) == "sure? "
-        out, _ = child.communicate("n\n", timeout=30)
-    assert out == "n\n"
-
-
-def test_a_question_is_not_answered_by_what_was_typed_before_it(console: Pty) -> None:
-    console.until("n(o): ")
-    console.type("n")
-    console.until("stopped: not started, by user")
-    # In one write, so that both are there before the question.
-    console.type("/start mine\ny")
-    shown = console.until("n(o): ")
-    assert "server.py" in shown
-    console.type("n")
-    console.until("not started, by user")
-    console.type("/quit")
-    console.code()
+def test_a_question_is_not_answered_by_what_was_typed_before_and_stands_below_what_is_told(config: str) -> None:
+    """Two servers are asked about, one after the other, and told of meanwhile."""
+    servers = json.loads(Path(config).read_text("utf-8"))["mcpServers"]
+    with console_of(written(Path(config).parent, **servers, second=servers["mine"])) as console:
+        console.until("n(o): ")
+        console.type("y")
+        console.until("second: start, or connect to, the server second?")
+        console.until("mine: ready")
+        assert console.until("n(o): ").strip().startswith("y(es)")
+        console.type("n")
+        console.until("second: stopped: not started, by user")
+        console.until("> ")
+        # In one write, so that both are there before the question.
+        console.type("/start second\ny")
+        assert "server.py" in console.until("n(o): ")
+        console.type("n")
+        console.until("not started, by user")
+        console.type("/quit")
+        assert console.code() == 0
 
 
 # -- the console's questions
@@ -393,8 +389,8 @@ def test_what_a_form_says_can_be_changed_at_its_review(monkeypatch: pytest.Monke
     assert reviews.count('"row": 7') == 3 and '"note": "x"' in reviews and reviews.count('"seat": "aisle"') == 2
     answer, _ = asked(monkeypatch, "form", "window", "", "", "edit", "row=3", "e", "other=1", "yes")
     assert answer == Answer(True, value={"row": 3, "seat": "window"})
-    for typed in (["e"], ["e", "seat"], ["e", "seat=aisle"], ["e", "seat=aisle", "n"], ["e", "seat="]):
-        assert not said_yes(asked(monkeypatch, "form", "window", "", "", *typed)[0])
+    for lines in (["e"], ["e", "seat"], ["e", "seat=aisle"], ["e", "seat=aisle", "n"], ["e", "seat="]):
+        assert not said_yes(asked(monkeypatch, "form", "window", "", "", *lines)[0])
 
 
 def test_the_definition_is_shown_on_request_and_the_question_stays(
@@ -418,6 +414,26 @@ def typing_into() -> Iterator[tuple[Terminal, int]]:
         os.dup2(before, 0)
         for descriptor in (before, reads, writes):
             os.close(descriptor)
+
+
+def test_a_question_is_not_answered_by_a_line_that_is_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that reads is held up with a line in its hands while the question is asked."""
+    read, has_it = host._read, threading.Event()
+
+    def held_up() -> bytes:
+        data = read()
+        has_it.set()
+        threading.Event().wait(0.2 if data == b"y\n" else 0)
+        return data
+
+    monkeypatch.setattr(host, "_read", held_up)
+    with typing_into() as (terminal, writes):
+        os.write(writes, b"y\n")
+        assert has_it.wait(5)
+        asking = Background(terminal.line, "sure? ", Cancel())
+        until(lambda: terminal._takers)
+        os.write(writes, b"n\n")
+        assert asking.outcome() == "n"
 
 
 def test_a_question_stays_before_the_prompt_for_commands() -> None:
@@ -458,28 +474,10 @@ def test_a_prompt_that_comes_while_something_is_told_stands_below_it(monkeypatch
         asking.join(5)
 
 
-def test_the_prompt_is_drawn_again_below_what_is_told_about_servers(config: str) -> None:
-    entries = json.loads(Path(config).read_text("utf-8"))
-    entries["mcpServers"]["second"] = entries["mcpServers"]["mine"]
-    Path(config).write_text(json.dumps(entries), "utf-8")
-    console = Pty(sys.executable, "-m", "mcp_ref", "host", config)
+@pytest.mark.parametrize("question", slow_but(["start", "field"], ["start", "tool", "field", "review"]))
+def test_ctrl_c_at_a_question_is_a_no(question: str, console: Pty, config: str) -> None:
     console.until("n(o): ")
-    console.type("y")
-    console.until("second: start, or connect to, the server second?")
-    console.until("mine: ready")
-    assert console.until("n(o): ").strip().startswith("y(es)")
-    console.type("n")
-    console.until("second: stopped: not started, by user")
-    console.until("> ")
-    console.type("/quit")
-    assert console.code() == 0
-    os.close(console.fd)
-
-
-@pytest.mark.parametrize("at", ["start", "tool", "field", "review"])
-def test_ctrl_c_at_a_question_is_a_no(at: str, console: Pty, config: str) -> None:
-    console.until("n(o): ")
-    if at == "start":
+    if question == "start":
         console.interrupt()
         assert console.code() == 130 and "mine: ready" not in console.seen
         return
@@ -488,10 +486,10 @@ def test_ctrl_c_at_a_question_is_a_no(at: str, console: Pty, config: str) -> Non
     console.until("> ")
     console.type("/call mine/book")
     console.until("t(ools) of this server as they are: ")
-    if at != "tool":
+    if question != "tool":
         console.type("y")
         console.until("Seat\\nallow?: ")
-    if at == "review":
+    if question == "review":
         console.type("window")
         console.until("send this to mine? y(es), n(o), e(dit): ")
     console.interrupt()
