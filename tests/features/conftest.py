@@ -18,6 +18,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -140,6 +141,12 @@ class Connect:
 def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
     with ExitStack() as stack:
         yield Connect(request.param, stack)
+
+
+def address_of(url: str) -> tuple[str, int]:
+    """Return the host and the port of a URL."""
+    where = urlsplit(url)
+    return where.hostname or "", where.port or 0
 
 
 def alive(client: Client) -> bool:

@@ -6,12 +6,11 @@ import json
 import os
 import threading
 
-from mcp_ref import Context, RedisBus, Server, SqliteTasks, StateKeys, Tasks
+from mcp_ref import Context, RedisBus, Server, StateKeys
 
 keys = StateKeys.from_env("MOUNTED_KEYS") if "MOUNTED_KEYS" in os.environ else None
 bus = RedisBus(os.environ["MOUNTED_BUS"]) if "MOUNTED_BUS" in os.environ else None
-tasks = Tasks(SqliteTasks(os.environ["MOUNTED_TASKS"])) if "MOUNTED_TASKS" in os.environ else None
-server = Server("mounted", state_keys=keys, bus=bus, tasks=tasks)
+server = Server("mounted", state_keys=keys, bus=bus)
 never = threading.Event()
 given_up: list[str] = []
 """What calls that were cancelled have left."""
@@ -74,24 +73,6 @@ def change() -> str:
     server.resource_updated("note://1")
     server.tool("added", replace=True)(lambda: "added")
     return "changed"
-
-
-@server.tool()
-def change_often(times: int, seconds: float) -> str:
-    """Announce so many times, within so many seconds, that the list of tools has changed."""
-    for number in range(times):
-        server.announce_change("notifications/tools/list_changed", {})
-        if number % 10 == 0:
-            never.wait(10 * seconds / times)
-    return "changed"
-
-
-if tasks is not None:
-
-    @server.tool(task="required")
-    def ordered(city: str, ctx: Context) -> str:
-        """The same as `book`, as a task."""
-        return book(city, ctx)
 
 
 application = server.wsgi(**json.loads(os.environ.get("MOUNTED_OPTIONS", "{}")))

@@ -21,7 +21,7 @@ from mcp_ref.kit.http.http_exchange import HttpLimits
 from mcp_ref.pages.client.sampling import reply
 from mcp_ref.revisions import SESSION_REVISIONS
 from mcp_ref.server.http import HttpService
-from tests.features.conftest import until
+from tests.features.conftest import address_of, until
 from tests.pages.basic.transports.streamable_http.raw import Wire, opened, request
 from tests.support.relay import Relay
 from tests.support.wire import PATIENCE, Background
@@ -64,7 +64,7 @@ def test_a_client_that_does_not_read_holds_up_neither_the_announcing_handler_nor
 
     server, service = serving(announce, limits=HttpLimits(write=60))
     heard = SimpleQueue[Any]()
-    address = urlsplit(service.url).hostname or "", urlsplit(service.url).port or 0
+    address = address_of(service.url)
     with service, Wire(address) as opening, connected(service.url, on_log=heard.put) as client:
         deaf = [Wire(address, buffer=4096) for _ in range(4)]
         for wire in deaf:

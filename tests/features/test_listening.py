@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -19,7 +18,7 @@ from mcp_ref.errors import HttpStatusError
 from mcp_ref.pages.basic import subscriptions
 from mcp_ref.pages.basic.transports.stdio import StdioServerTransport
 from tests.eras import envelope
-from tests.features.conftest import Connect, alive, stateless_era, until
+from tests.features.conftest import Connect, address_of, alive, stateless_era, until
 from tests.lab.testing.faulty import DISCOVERED
 from tests.pages.basic.transports.streamable_http import modern, raw
 from tests.pages.basic.transports.streamable_http.scripted import (
@@ -115,7 +114,7 @@ def test_over_http_a_flood_is_refused_by_its_status(limit: str, code: int) -> No
     server = shop()
     options: Any = {limit: 2}
     with server.serve_http(keep_alive=0.1, **options) as service:
-        address = ("127.0.0.1", urlsplit(service.url).port or 0)
+        address = address_of(service.url)
         wires = [raw.Wire(address) for _ in range(2)]
         for wire in wires:
             wire.send(modern.post(modern.listening(toolsListChanged=True)))
@@ -221,7 +220,7 @@ def test_the_filters_of_all_subscriptions_have_so_many_characters(
 def test_a_listener_on_http_that_does_not_read_holds_up_nobody() -> None:
     server = shop()
     with server.serve_http(keep_alive=0.2) as service:
-        wire = raw.Wire(("127.0.0.1", urlsplit(service.url).port or 0), buffer=4096)
+        wire = raw.Wire(address_of(service.url), buffer=4096)
         wire.send(modern.post(modern.listening(resourceSubscriptions=URIS)))
         assert wire.head()[0] == 200
         with Client(service.url, timeout=HELD_UP) as client, client.listen(resources=["r://0/"]) as events:

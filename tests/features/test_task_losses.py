@@ -6,16 +6,13 @@ from __future__ import annotations
 import gc
 import json
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from mcp_ref import (
     Cancel,
-    Client,
     Context,
     ErrorResponse,
     InputRefused,
@@ -28,30 +25,30 @@ from mcp_ref import (
 )
 from mcp_ref.pages.basic import tasks as page
 from mcp_ref.pages.basic.transports.streamable_http import streams
-from tests.features.conftest import until
-from tests.features.task_server import elicit, make_server
+from tests.features.conftest import address_of, until
+from tests.features.task_client import (
+    CORE,
+    EXTENSION,
+    LIMIT,
+    NAME,
+    client_of,
+    connected,
+    engine,
+    in_both_designs,
+    on_http,
+    release,
+    said,
+)  # fmt: skip
+from tests.features.task_server import make_server
 from tests.pages.basic.transports.streamable_http.raw import Answer, Wire, opened, post
 from tests.support.wire import Background
-
-CORE, EXTENSION = "2025-11-25", "2026-07-28"
-NAME = {"name": {"type": "string"}}
-LIMIT = 30.0
-
-
-def said(result: Any) -> str:
-    return str(result["content"][0]["text"])
-
-
-def client_of(target: Any, revision: str = CORE, **options: Any) -> Client:
-    return Client(target, revision=revision, tasks=True, **{"elicit": elicit, "roots": ["/"], **options})
 
 
 class Raw:
     """A client of 2025-11-25 over HTTP that hangs up when it likes."""
 
     def __init__(self, url: str) -> None:
-        where = urlsplit(url)
-        self._address = where.hostname or "", where.port or 0
+        self._address = address_of(url)
         with Wire(self._address) as wire:
             self._session = opened(wire, {"elicitation": {}})
 
@@ -85,23 +82,12 @@ def question_on(wire: Wire) -> Any:
     return json.loads(event.partition(b"data: ")[2])
 
 
-@contextmanager
-def served(server: Server, **options: Any) -> Iterator[str]:
-    with closing(server), server.serve_http(**options) as http_server:
-        yield http_server.url
-
-
-def engine(server: Server) -> Tasks:
-    assert server.tasks is not None
-    return server.tasks.tasks
-
-
 # -- clients that vanish --------------------------------------------------------------------------------------------
 
 
 def test_a_client_that_hangs_up_on_tasks_result_holds_no_thread() -> None:
     server = make_server()
-    with served(server) as url:
+    with on_http(server) as url:
         raw = Raw(url)
         task_id = raw.call_as_task("wait")
         waiting = raw.begin("tasks/result", {"taskId": task_id})
@@ -109,13 +95,13 @@ def test_a_client_that_hangs_up_on_tasks_result_holds_no_thread() -> None:
         waiting.close()
         until(lambda: not engine(server).carriers)
         assert task_id in engine(server).runs
-        server.released.set()  # type: ignore[attr-defined]
+        release(server)
         assert said(raw.ask("tasks/result", {"taskId": task_id}).json["result"]) == "released"
 
 
 def test_the_state_of_a_task_is_no_stream() -> None:
     server = make_server()
-    with served(server) as url:
+    with on_http(server) as url:
         raw = Raw(url)
         task_id = raw.call_as_task("wait")
         answer = raw.ask("tasks/get", {"taskId": task_id})
@@ -125,7 +111,7 @@ def test_the_state_of_a_task_is_no_stream() -> None:
 
 def test_the_stream_of_tasks_result_ends_with_the_result() -> None:
     server = make_server()
-    with served(server) as url, client_of(url):
+    with on_http(server) as url, client_of(url):
         raw = Raw(url)
         task_id = raw.call_as_task("ask_one")
         with raw.begin("tasks/result", {"taskId": task_id}) as waiting:
@@ -138,7 +124,7 @@ def test_the_stream_of_tasks_result_ends_with_the_result() -> None:
 def test_a_client_that_hangs_up_on_a_question_leaves_it_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "RESUME_TIMEOUT", 0.0)
     server = make_server()
-    with served(server) as url:
+    with on_http(server) as url:
         raw = Raw(url)
         task_id = raw.call_as_task("ask_one")
         with raw.begin("tasks/result", {"taskId": task_id}) as waiting:
@@ -150,7 +136,7 @@ def test_a_client_that_hangs_up_on_a_question_leaves_it_to_the_next(monkeypatch:
 
 def test_a_client_that_can_resume_its_stream_is_waited_for() -> None:
     server = make_server()
-    with served(server) as url:
+    with on_http(server) as url:
         raw = Raw(url)
         with raw.begin("tasks/result", {"taskId": raw.call_as_task("ask_one")}) as waiting:
             question_on(waiting)
@@ -180,7 +166,7 @@ def test_a_client_that_closes_while_it_is_asked_leaves_the_question_to_the_next(
 
 
 def test_the_error_of_a_task_is_told_though_the_task_is_forgotten_just_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    with closing(make_server()) as server, client_of(server) as client:
+    with connected() as client:
         task, forgotten = client.call_tool_as_task("fail", {"how": "protocol"}), ErrorResponse(-32602, "Unknown task")
         monkeypatch.setattr(task, "status", lambda **options: (_ for _ in ()).throw(forgotten))
         with pytest.raises(ErrorResponse, match="it is refused"):
@@ -188,7 +174,7 @@ def test_the_error_of_a_task_is_told_though_the_task_is_forgotten_just_then(monk
 
 
 def test_a_handle_that_nobody_has_is_forgotten() -> None:
-    with closing(make_server()) as server, client_of(server) as client:
+    with connected() as client:
         handle = client.call_tool_as_task("ask_one", by_hand=True)
         assert client.follower is not None and list(client.follower.by_hand) == [handle.task_id]
         del handle
@@ -199,7 +185,7 @@ def test_a_handle_that_nobody_has_is_forgotten() -> None:
 # -- questions that nobody answers ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+@in_both_designs
 @pytest.mark.parametrize("how", ["timeout", "cancel"])
 def test_a_question_that_is_given_up_is_taken_back(revision: str, how: str) -> None:
     server, go_on, give_up = Server("jobs", tasks=Tasks(poll=0.05)), threading.Event(), Cancel()
@@ -212,7 +198,7 @@ def test_a_question_that_is_given_up_is_taken_back(revision: str, how: str) -> N
         go_on.wait(LIMIT)
         return "alone"
 
-    with closing(server), client_of(server, revision) as client:
+    with connected(server, revision=revision) as client:
         task = client.call_tool_as_task("ask", by_hand=True)
         if how == "cancel":
             until(lambda: task.status()["status"] == "input_required")
@@ -238,7 +224,7 @@ def test_a_question_that_is_taken_back_ends_at_the_client_too() -> None:
         assert taken_back.wait(LIMIT)
         return {"name": "late"}
 
-    with closing(server), client_of(server, elicit=slow) as client:
+    with connected(server, elicit=slow) as client:
         assert said(client.call_tool_as_task("ask").result(LIMIT)) == "alone"
         assert taken_back.is_set()
 
@@ -253,7 +239,7 @@ def test_several_questions_end_with_the_task_and_what_one_raises_is_raised() -> 
         finally:
             ended.set()
 
-    with closing(server), client_of(server, EXTENSION) as client:
+    with connected(server, revision=EXTENSION) as client:
         first = client.call_tool_as_task("ask", {"timeout": 100}, by_hand=True)
         until(lambda: len(first.status().get("inputRequests", ())) == 2)
         first.cancel()
@@ -263,7 +249,7 @@ def test_several_questions_end_with_the_task_and_what_one_raises_is_raised() -> 
 
 
 def test_an_answer_that_does_not_fit_is_an_error_for_the_handler_and_ends_no_wait() -> None:
-    with closing(make_server()) as server, client_of(server) as client:
+    with connected() as client:
         client.answers = lambda ctx, incoming: {"action": "perhaps"}  # type: ignore[assignment]
         result = client.call_tool_as_task("ask_one").result(LIMIT)
         assert result["isError"] is True and "malformed" in said(result)
@@ -272,12 +258,12 @@ def test_an_answer_that_does_not_fit_is_an_error_for_the_handler_and_ends_no_wai
 # -- results that no message can carry ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+@in_both_designs
 def test_a_result_above_the_limit_of_a_message_is_an_error(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "MAX_RESULT", 1_000)
     server = Server("jobs", tasks=Tasks(poll=0.05))
     server.tool("large", task="required")(lambda: "x" * 1_000)
-    with closing(server), client_of(server, revision) as client:
+    with connected(server, revision=revision) as client:
         task = client.call_tool_as_task("large")
         with pytest.raises(ErrorResponse, match="too large") as caught:
             task.result(LIMIT)
@@ -297,7 +283,7 @@ def test_an_answer_of_a_client_that_the_server_does_not_take_is_an_error() -> No
     def sample(params: Any) -> Any:
         return reply("x" * 300_000, model="m")
 
-    with served(server, max_message=200_000) as url, client_of(url, sample=sample) as client:
+    with on_http(server, max_message=200_000) as url, client_of(url, sample=sample) as client:
         for as_task in (False, True):
             result = client.call_tool("ask", {"as_task": as_task})
             assert result["isError"] and "too large" in said(result)

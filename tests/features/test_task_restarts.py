@@ -14,29 +14,34 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, ErrorResponse, Server, SqliteTasks, TaskCancelled, Tasks
+from mcp_ref import ErrorResponse, Server, SqliteTasks, TaskCancelled, Tasks
+from tests.features.task_client import (
+    CORE,
+    EXTENSION,
+    LIMIT,
+    client_of,
+    connected,
+    engine,
+    in_both_designs,
+    release,
+    said,
+)
 from tests.features.task_server import Failing, elicit, make_server, store_at
 from tests.support.clock import until
 from tests.support.wire import at_once
 
-CORE, EXTENSION = "2025-11-25", "2026-07-28"
-LIMIT = 10.0
 ROOT = Path(__file__).parents[2]
-
-
-def client_of(target: Any, revision: str, **options: Any) -> Client:
-    return Client(target, revision=revision, tasks=True, **{"elicit": elicit, "roots": ["/"], **options})
 
 
 # -- two processes of one file, which are two servers here ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+@in_both_designs
 def test_another_process_carries_the_questions_and_has_the_result(place: str, revision: str) -> None:
     one, two = (make_server(Tasks(store_at(place), poll=0.05)) for _ in range(2))
     with closing(one), closing(two), client_of(one, revision) as first, client_of(two, revision) as second:
         task_id = first.call_tool_as_task("ask_two", by_hand=True).task_id
-        assert second.task(task_id).result(LIMIT)["content"][0]["text"] == "Ann, 1 folders"
+        assert said(second.task(task_id).result(LIMIT)) == "Ann, 1 folders"
         assert first.task(task_id).status()["status"] == "completed"
 
 
@@ -50,7 +55,7 @@ def test_another_process_cancels_a_task_and_is_told_of_its_changes(place: str) -
             assert events.get(LIMIT).params["status"] == "cancelled"
         other = first.call_tool_as_task("wait")
         second.task(other.task_id).cancel()
-        until(lambda: not one.tasks.tasks.runs)  # type: ignore[union-attr]
+        until(lambda: not engine(one).runs)
         with pytest.raises(TaskCancelled):
             other.result(LIMIT)
 
@@ -104,7 +109,7 @@ def test_a_task_whose_process_was_killed_fails_or_runs_again_with_the_answers_it
         with pytest.raises(ErrorResponse) as caught:
             client.task(lost).result(LIMIT)
         assert caught.value.code == -32603 and "has ended" in caught.value.message
-        assert client.task(again).result(LIMIT)["content"][0]["text"] == "Ann, 12A"
+        assert said(client.task(again).result(LIMIT)) == "Ann, 12A"
     assert asked == ["Seat?"] and runs.read_text("utf-8") == "run\nrun\n"
 
 
@@ -138,7 +143,7 @@ def test_a_slow_process_is_not_taken_for_dead_and_a_dead_one_is(place: str) -> N
     two.close()
 
 
-@pytest.mark.parametrize("revision", [CORE, EXTENSION])
+@in_both_designs
 def test_a_look_for_what_has_expired_leaves_a_task_alone_whose_record_is_being_written(
     tmp_path: Path, revision: str
 ) -> None:
@@ -152,8 +157,8 @@ def test_a_look_for_what_has_expired_leaves_a_task_alone_whose_record_is_being_w
 
     tasks = Tasks(Slow(tmp_path / "tasks.db"), poll=0.05)
     server = make_server(tasks)
-    with closing(server), client_of(server, revision) as client:
-        assert client.call_tool_as_task("ask_two").result(LIMIT)["content"][0]["text"] == "Ann, 1 folders"
+    with connected(server, revision=revision) as client:
+        assert said(client.call_tool_as_task("ask_two").result(LIMIT)) == "Ann, 1 folders"
 
 
 # -- a store that fails ---------------------------------------------------------------------------------------------
@@ -162,17 +167,17 @@ def test_a_look_for_what_has_expired_leaves_a_task_alone_whose_record_is_being_w
 def test_a_disk_that_is_full_refuses_tasks_and_an_outcome_is_written_later(tmp_path: Path) -> None:
     store = Failing(tmp_path / "tasks.db")
     server = make_server(Tasks(store, poll=0.05))
-    with closing(server), client_of(server, CORE) as client:
+    with connected(server) as client:
         task = client.call_tool_as_task("wait")
         store.broken = True
         with pytest.raises(ErrorResponse) as caught:
             client.call_tool_as_task("wait")
         assert caught.value.code == -32603
-        server.released.set()  # type: ignore[attr-defined]
-        until(lambda: server.tasks.tasks._unwritten)  # type: ignore[union-attr]
+        release(server)
+        until(lambda: engine(server)._unwritten)
         assert task.status()["status"] == "working"
         store.broken = False
-        assert task.result(LIMIT)["content"][0]["text"] == "released"
+        assert said(task.result(LIMIT)) == "released"
 
 
 def test_a_database_that_is_locked_refuses_tasks(tmp_path: Path) -> None:
@@ -190,8 +195,8 @@ def test_a_database_that_is_locked_refuses_tasks(tmp_path: Path) -> None:
             client.call_tool_as_task("wait")
         assert caught.value.code == -32603
         other.execute("ROLLBACK")
-        server.released.set()  # type: ignore[attr-defined]
-        assert client.call_tool("wait")["content"][0]["text"] == "released"
+        release(server)
+        assert said(client.call_tool("wait")) == "released"
 
 
 def test_a_file_that_is_not_a_database_is_refused_at_once(tmp_path: Path) -> None:
@@ -210,9 +215,9 @@ def test_a_clock_that_jumps_makes_lives_shorter_or_longer(place: str, shared: bo
     if store is not None:
         store.clock = tasks.clock
     server = make_server(tasks)
-    with closing(server), client_of(server, CORE) as client:
+    with connected(server) as client:
         task = client.call_tool_as_task("steps")
-        assert task.result(LIMIT)["content"][0]["text"] == "task: True"
+        assert said(task.result(LIMIT)) == "task: True"
         now[0] -= 500
         assert task.status()["status"] == "completed"
         now[0] += 601
@@ -230,7 +235,7 @@ def test_a_server_that_closes_in_order_leaves_what_may_run_again(place: str, tmp
     second = make_server(Tasks(store_at(place), poll=0.05))
     with closing(second), client_of(second, CORE) as client:
         assert client.task(lost.task_id or "").status()["status"] == "failed"
-        assert client.task(again.task_id or "").result(LIMIT)["content"][0]["text"] == "Ann, 12A"
+        assert said(client.task(again.task_id or "").result(LIMIT)) == "Ann, 12A"
 
 
 def test_a_tool_without_again_is_never_run_twice(tmp_path: Path) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -43,52 +41,25 @@ from mcp_ref.pages.basic.mrtr import MAX_ROUNDS
 from mcp_ref.pages.basic.tasks import MAX_TTL
 from mcp_ref.server.server import DEFAULT_RATE
 from mcp_ref.wire.methods import Method
+from tests.features.conftest import address_of
+from tests.features.task_client import (
+    CORE,
+    EXTENSION,
+    LIMIT,
+    connected,
+    engine,
+    in_both_designs,
+    on_http,
+    over_http_too,
+    refused,
+    release,
+    said,
+    served,
+)  # fmt: skip
 from tests.features.task_server import elicit, make_server
 from tests.pages.basic.transports.streamable_http import modern, raw
 from tests.support.clock import until
 from tests.support.wire import Background, opened
-
-CORE, EXTENSION = "2025-11-25", "2026-07-28"
-LIMIT = 20.0
-
-in_both_designs = pytest.mark.parametrize("revision", [CORE, EXTENSION])
-over_http_too = pytest.mark.parametrize("transport", ["memory", "http"])
-
-
-@contextmanager
-def served(transport: str, server: Server, *arguments: str) -> Iterator[Any]:
-    """Give what a client is given as its target."""
-    with closing(server):
-        if transport == "memory":
-            yield server
-        elif transport == "http":
-            with server.serve_http() as http:
-                yield http.url
-        else:
-            yield [sys.executable, "-m", "tests.features.task_server", *arguments]
-
-
-@contextmanager
-def connected(
-    server: Server | None = None, transport: str = "memory", revision: str = CORE, **options: Any
-) -> Iterator[Client]:
-    options = {"tasks": True, "elicit": elicit, "roots": ["/"], **options}
-    with (
-        served(transport, server or make_server()) as target,
-        Client(target, revision=revision, **options) as client,
-    ):
-        yield client
-
-
-def refused(client: Client, method: str, params: Any) -> ErrorResponse:
-    with pytest.raises(ErrorResponse) as caught:
-        client.request(method, params)
-    return caught.value
-
-
-def said(result: Any) -> str:
-    """The text of a result."""
-    return str(result["content"][0]["text"])
 
 
 def asked_two(client: Client) -> Any:
@@ -96,11 +67,6 @@ def asked_two(client: Client) -> Any:
     task = client.call_tool_as_task("ask_two", by_hand=True)
     until(lambda: len(task.questions) == 2 or not task.status())
     return task
-
-
-def release(server: Server) -> None:
-    """Let the tools go on that wait for it."""
-    server.released.set()  # type: ignore[attr-defined]
 
 
 # -- the same handler everywhere ----------------------------------------------------------------------------------
@@ -262,7 +228,7 @@ def test_on_progress_is_told_until_the_task_has_ended(transport: str, somebody_w
     with connected(server, transport, trace=trace.append) as client:
         task = client.call_tool_as_task("report", on_progress=lambda *report: told.append(report))
         waiting = Background(task.result, LIMIT) if somebody_waits else None
-        until(lambda: server.tasks.tasks.carriers or not somebody_waits)  # type: ignore[union-attr]
+        until(lambda: engine(server).carriers or not somebody_waits)
         go_on.set()
         assert waiting is None or waiting.outcome()["content"] == [text("done")]
         assert [state["status"] for state in task][-1] == "completed"
@@ -387,8 +353,8 @@ def test_no_part_of_an_id_can_be_told_beforehand() -> None:
 @in_both_designs
 def test_a_client_that_hangs_up_has_not_cancelled_its_task(revision: str) -> None:
     server = make_server()
-    with closing(server), server.serve_http() as http, Client(http.url, revision=revision, tasks=True) as client:
-        with Client(http.url, revision=revision, tasks=True) as first:
+    with on_http(server) as url, Client(url, revision=revision, tasks=True) as client:
+        with Client(url, revision=revision, tasks=True) as first:
             task_id = first.call_tool_as_task("wait").task_id
         # Its connections are closed. What it would have said over stdio is said, too.
         client.notify("notifications/cancelled", {"requestId": 1})
@@ -420,9 +386,9 @@ def test_a_cancelled_call_does_not_end_the_task_that_it_has_become(monkeypatch: 
 
 def test_a_task_asked_for_by_the_other_design_is_ignored() -> None:
     server = make_server()
-    with closing(server), server.serve_http() as http:
+    with on_http(server) as url:
         for name, capabilities in (("steps", None), ("plain", DECLARED)):
-            status, answer = post(http.url, "tools/call", {"name": name, "task": {}}, capabilities, name=name)
+            status, answer = post(url, "tools/call", {"name": name, "task": {}}, capabilities, name=name)
             assert (status, answer["result"]["resultType"]) == (200, "complete")
     extension = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
     with closing(make_server()) as server, opened(server, CORE, extension) as wire:
@@ -433,25 +399,25 @@ def test_a_task_asked_for_by_the_other_design_is_ignored() -> None:
 def test_a_question_before_a_call_becomes_a_task_is_a_round_of_the_call() -> None:
     server, can = make_server(), json.loads(json.dumps(DECLARED))
     can["io.modelcontextprotocol/clientCapabilities"]["elicitation"] = {"form": {}}
-    with closing(server), server.serve_http() as http:
+    with on_http(server) as url:
         call: Any = {"name": "book", "arguments": {"city": "Oslo"}}
-        result = post(http.url, "tools/call", call, can, name="book")[1]["result"]
+        result = post(url, "tools/call", call, can, name="book")[1]["result"]
         assert result["resultType"] == "input_required"
         ((key, question),) = result["inputRequests"].items()
         assert question["params"]["message"] == "Name?"
         answers = {key: {"action": "accept", "content": {"name": "Ann"}}}
         call |= {"inputResponses": answers, "requestState": result["requestState"]}
-        task = post(http.url, "tools/call", call, can, name="book")[1]["result"]
+        task = post(url, "tools/call", call, can, name="book")[1]["result"]
         assert task["resultType"] == "task" and task["status"] in ("working", "input_required")
 
 
 def test_updates_and_cancels_are_acknowledged_with_an_empty_result() -> None:
     server = make_server()
-    with closing(server), server.serve_http() as http:
-        made = post(http.url, "tools/call", {"name": "wait"}, DECLARED, name="wait")[1]["result"]
+    with on_http(server) as url:
+        made = post(url, "tools/call", {"name": "wait"}, DECLARED, name="wait")[1]["result"]
         for method in ("tasks/update", "tasks/cancel", "tasks/cancel"):
             params = {"taskId": made["taskId"], "inputResponses": {}}
-            status, answer = post(http.url, method, params, DECLARED, name=made["taskId"])
+            status, answer = post(url, method, params, DECLARED, name=made["taskId"])
             assert (status, answer["result"].keys() - {"_meta"}) == (200, {"resultType"})
 
 
@@ -602,9 +568,9 @@ def test_a_task_belongs_to_who_is_authenticated() -> None:
     def who(request: HttpRequest) -> str:
         return request.headers["x-user"]
 
-    with closing(server), server.serve_http(authenticate=who) as http:
+    with on_http(server, authenticate=who) as url:
         clients = [
-            Client(Url(http.url, headers={"X-User": user}), revision=CORE, tasks=True, elicit=elicit)
+            Client(Url(url, headers={"X-User": user}), revision=CORE, tasks=True, elicit=elicit)
             for user in ("ann", "ann", "bob")
         ]
         with clients[0] as ann, clients[1] as ann_again, clients[2] as bob:
@@ -620,11 +586,11 @@ def test_a_task_belongs_to_who_is_authenticated() -> None:
 
 def test_without_authentication_tasks_are_not_listed_and_ids_are_enough() -> None:
     server = make_server()
-    with closing(server), server.serve_http() as http:
-        with Client(http.url, revision=CORE, tasks=True, elicit=elicit) as one:
+    with on_http(server) as url:
+        with Client(url, revision=CORE, tasks=True, elicit=elicit) as one:
             assert "list" not in one.server_capabilities["tasks"]
             task_id = one.call_tool_as_task("book", {"city": "Oslo"}).task_id
-        with Client(http.url, revision=CORE, tasks=True, elicit=elicit) as other:
+        with Client(url, revision=CORE, tasks=True, elicit=elicit) as other:
             assert said(other.task(task_id).result(LIMIT)) == "Oslo: Ann, 12A, soup"
             with pytest.raises(LocalProtocolError):
                 other.list_tasks()
@@ -719,10 +685,10 @@ def test_the_life_of_a_task_is_logged_without_contents(caplog: pytest.LogCapture
 def test_the_log_says_whose_a_task_is(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "mcp_ref.tasks")
     server, who = make_server(), list[str]()
-    with closing(server), server.serve_http(authenticate=lambda request: who[-1]) as http:
+    with on_http(server, authenticate=lambda request: who[-1]) as url:
         for name in ("ada", "bob"):
             who.append(name)
-            with Client(http.url, revision=CORE, tasks=True) as client:
+            with Client(url, revision=CORE, tasks=True) as client:
                 task = client.call_tool_as_task("must")
                 task.result(LIMIT)
                 refused(client, "tasks/get", {"taskId": "nonsense"})
@@ -751,24 +717,24 @@ def post(url: str, method: str, params: Any, capabilities: Any = None, name: str
 
 def test_without_the_declaration_there_is_no_task_and_no_method_of_tasks() -> None:
     server = make_server()
-    with closing(server), server.serve_http() as http:
-        with Client(http.url, revision=EXTENSION) as client:
+    with on_http(server) as url:
+        with Client(url, revision=EXTENSION) as client:
             assert client.server_capabilities["extensions"] == {"io.modelcontextprotocol/tasks": {}}
             assert "tasks" not in client.server_capabilities
             assert said(client.call_tool("steps")) == "task: False"
             with pytest.raises(ErrorResponse) as caught, client.listen(tasks=["x"]):
                 pass
             assert caught.value.code == -32021
-        answers = [post(http.url, "tools/call", {"name": "wait"}, name="wait")]
+        answers = [post(url, "tools/call", {"name": "wait"}, name="wait")]
         for method in ("tasks/get", "tasks/update", "tasks/cancel"):
-            answers.append(post(http.url, method, {"taskId": "x", "inputResponses": {}}, name="x"))
+            answers.append(post(url, method, {"taskId": "x", "inputResponses": {}}, name="x"))
         old = {"io.modelcontextprotocol/clientCapabilities": {"tasks": {"requests": {"tools": {"call": {}}}}}}
-        answers.append(post(http.url, "tools/call", {"name": "wait", "task": {}}, old, name="wait"))
+        answers.append(post(url, "tools/call", {"name": "wait", "task": {}}, old, name="wait"))
         for status, answer in answers:
             assert (status, answer["error"]["code"], answer["error"]["data"]) == (400, -32021, NEEDED)
         for method in ("tasks/result", "tasks/list"):
-            assert post(http.url, method, {"taskId": "x"}, DECLARED)[1]["error"]["code"] == -32601
-        assert post(http.url, "tasks/get", {"taskId": "x"}, DECLARED, name="x")[1]["error"]["code"] == -32602
+            assert post(url, method, {"taskId": "x"}, DECLARED)[1]["error"]["code"] == -32601
+        assert post(url, "tasks/get", {"taskId": "x"}, DECLARED, name="x")[1]["error"]["code"] == -32602
 
 
 def test_what_only_the_other_design_has_is_unknown() -> None:
@@ -1020,11 +986,11 @@ def test_a_question_that_the_client_cannot_answer_is_the_error_of_the_task() -> 
 
 def test_over_http_the_id_of_a_task_is_mirrored_and_compared() -> None:
     server = make_server()
-    with closing(server), server.serve_http() as http, Client(http.url, revision=EXTENSION, tasks=True) as client:
+    with on_http(server) as url, Client(url, revision=EXTENSION, tasks=True) as client:
         task = client.call_tool_as_task("steps")
         assert task.task_id is not None
-        assert post(http.url, "tasks/get", {"taskId": task.task_id}, DECLARED, name=task.task_id)[0] == 200
-        status, answer = post(http.url, "tasks/get", {"taskId": task.task_id}, DECLARED, name="other")
+        assert post(url, "tasks/get", {"taskId": task.task_id}, DECLARED, name=task.task_id)[0] == 200
+        status, answer = post(url, "tasks/get", {"taskId": task.task_id}, DECLARED, name="other")
         assert (status, answer["error"]["code"]) == (400, -32020)
 
 
@@ -1040,9 +1006,9 @@ def test_a_client_that_hangs_up_before_the_answer_leaves_no_task() -> None:
         until(lambda: ctx.cancelled)
         ended.set()
 
-    with closing(server), server.serve_http() as http:
+    with on_http(server) as url:
         call = modern.asked("tools/call", {"name": "job"}, meta={**modern.envelope(), **DECLARED})
-        with raw.Wire(http._http.address) as wire:
+        with raw.Wire(address_of(url)) as wire:
             wire.send(modern.post(call))
             assert began.wait(LIMIT)
         go_on.set()

@@ -7,13 +7,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import requests
 
 from mcp_ref import Cancel, Client, McpError, Protection, RequestCancelled, Server, text
-from tests.features.conftest import until
+from tests.features.conftest import address_of, until
 from tests.pages.basic.transports.streamable_http import modern, raw
 from tests.support.wire import PATIENCE
 from tests.test_readme import blocks
@@ -84,7 +83,7 @@ def test_refuses_what_our_own_server_refuses(running: Running) -> None:
 
 
 def test_headers_that_were_sent_twice_are_not_two_chances(running: Running) -> None:
-    address = urlsplit(running.url).hostname or "", urlsplit(running.url).port or 0
+    address = address_of(running.url)
     whole = modern.post(modern.called("process"), connection="close")
     for names, status in [(b"Mcp-Name: process\r\n", 200), (b"Mcp-Name: process\r\nMcp-Name: process\r\n", 400),
                           (b"Mcp-Name: add\r\nMcp_Name: process\r\n", 400)]:  # fmt: skip

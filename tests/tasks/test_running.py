@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from mcp_ref import (
-    Client,
     Context,
     ErrorResponse,
     InvalidParams,
@@ -29,14 +28,11 @@ from mcp_ref.pages.extensions.tasks import tasks_update
 from mcp_ref.tasks import running as tasking
 from mcp_ref.tasks.running import TaskRun
 from tests.features.conftest import until
+from tests.features.task_client import CORE, EXTENSION, LIMIT, NAME, connected, engine, said
 from tests.features.task_server import Failing, store_at
 from tests.features.test_forks import in_a_child
 from tests.features.test_forks import pytestmark as of_forks
 from tests.support.wire import Background
-
-CORE, EXTENSION = "2025-11-25", "2026-07-28"
-NAME = {"name": {"type": "string"}}
-LIMIT = 30.0
 
 
 def of_a_dead_process(task_id: str, **other: Any) -> Any:
@@ -59,9 +55,8 @@ def jobs(place: str) -> Iterator[tuple[Server, Tasks, list[str]]]:
         runs.append(str(ctx.task_id))
         return "done"
 
-    assert server.tasks is not None
     with closing(server):
-        yield server, server.tasks.tasks, runs
+        yield server, engine(server), runs
 
 
 # -- what a dead process has left -----------------------------------------------------------------------------------
@@ -138,7 +133,7 @@ def unwritten(path: Path, hold: bool = True) -> Iterator[tuple[Server, Tasks, Fa
     tasks, go_on = Tasks(store, poll=0.05), threading.Event()
     server = Server("jobs", tasks=tasks)
     server.tool("job", task="required")(lambda: str(go_on.wait(LIMIT)))
-    with closing(server), Client(server, revision=CORE, tasks=True) as client:
+    with connected(server) as client:
         task = client.call_tool_as_task("job")
         until(lambda: tasks._swept)
         if hold:
@@ -168,7 +163,7 @@ def test_a_store_that_fails_again_and_again_is_logged_once(tmp_path: Path, caplo
     store, go_on = Counting(tmp_path / "tasks.db", lease=0.01), threading.Event()
     server = Server("jobs", tasks=Tasks(store, poll=0.05))
     server.tool("job", task="required")(lambda: str(go_on.wait(LIMIT)))
-    with closing(server), Client(server, revision=CORE, tasks=True) as client:
+    with connected(server) as client:
         task = client.call_tool_as_task("job")
         store.broken = True
         until(lambda: store.failed >= 3)
@@ -197,7 +192,7 @@ def test_a_store_that_fails_to_the_end_keeps_no_thread(tmp_path: Path) -> None:
 
 def test_a_clock_that_is_set_back_keeps_no_outcome_unwritten(tmp_path: Path) -> None:
     with unwritten(tmp_path / "tasks.db", hold=False) as (_, _, _, task):
-        assert task.result(LIMIT)["content"][0]["text"] == "True"
+        assert said(task.result(LIMIT)) == "True"
 
 
 def test_a_task_that_ends_after_its_time_keeps_no_thread_that_asks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +213,7 @@ def test_a_task_that_ends_after_its_time_keeps_no_thread_that_asks(monkeypatch: 
         fail.wait(LIMIT)
         raise ValueError("no use")
 
-    with closing(server), Client(server, revision=EXTENSION, tasks=True, elicit=lambda message, schema: {}) as client:
+    with connected(server, revision=EXTENSION, elicit=lambda message, schema: {}) as client:
         task = client.call_tool_as_task("ask", by_hand=True)
         until(lambda: task.status()["status"] == "input_required")
         now[0] += 51
@@ -239,10 +234,10 @@ def test_a_task_that_waits_for_two_answers_holds_no_place() -> None:
         return str(ctx.ask_all(lambda: ctx.elicit("Name?", NAME), lambda: ctx.elicit("Name?", NAME)))
 
     server.tool("quick", task="required")(lambda: "done")
-    with closing(server), Client(server, revision=EXTENSION, tasks=True, elicit=lambda message, schema: {}) as client:
+    with connected(server, revision=EXTENSION, elicit=lambda message, schema: {}) as client:
         waiting = client.call_tool_as_task("ask", by_hand=True)
         until(lambda: waiting.status()["status"] == "input_required")
-        assert client.call_tool_as_task("quick").result(LIMIT)["content"][0]["text"] == "done"
+        assert said(client.call_tool_as_task("quick").result(LIMIT)) == "done"
         waiting.cancel()
 
 
@@ -250,13 +245,12 @@ def test_a_task_that_waits_for_two_answers_holds_no_place() -> None:
 def test_a_call_that_comes_while_its_server_closes_is_refused(after: float | None) -> None:
     server = Server("jobs", tasks=Tasks(poll=0.05))
     server.tool("job", task=TaskRule("optional", after=after))(lambda: "done")
-    assert server.tasks is not None
-    with closing(server), Client(server, revision=EXTENSION, tasks=True, timeout=LIMIT) as client:
-        server.tasks.tasks.workers.stop()
+    with connected(server, revision=EXTENSION, timeout=LIMIT) as client:
+        engine(server).workers.stop()
         with pytest.raises(ErrorResponse, match="shut down") as caught:
             client.call_tool("job")
         assert caught.value.code == -32603
-        until(lambda: not server.tasks.tasks.runs)  # type: ignore[union-attr]
+        until(lambda: not engine(server).runs)
 
 
 def test_tasks_run_though_there_is_no_thread_to_look_after_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,12 +262,11 @@ def test_tasks_run_though_there_is_no_thread_to_look_after_them(monkeypatch: pyt
             raise RuntimeError("can't start new thread")
         start(self)
 
-    assert server.tasks is not None
-    tasks = server.tasks.tasks
-    with closing(server), Client(server, revision=CORE, tasks=True) as client:
+    tasks = engine(server)
+    with connected(server) as client:
         with monkeypatch.context() as patch:
             patch.setattr(threading.Thread, "start", no_keeper)
-            assert client.call_tool_as_task("job").result(LIMIT)["content"][0]["text"] == "done"
+            assert said(client.call_tool_as_task("job").result(LIMIT)) == "done"
         assert tasks._keeper is None
         client.call_tool_as_task("job").result(LIMIT)
         assert tasks._keeper is not None
@@ -284,16 +277,15 @@ def test_so_many_wait_for_one_task_and_one_more_is_refused(monkeypatch: pytest.M
     monkeypatch.setattr(tasking, "MAX_CARRIERS", 3)
     server, go_on = Server("jobs"), threading.Event()
     server.tool("job", task="required")(lambda: str(go_on.wait(LIMIT)))
-    assert server.tasks is not None
-    with closing(server), Client(server, revision=CORE, tasks=True) as client:
+    with connected(server) as client:
         task = client.call_tool_as_task("job")
         waiting = [Background(task.result, LIMIT) for _ in range(3)]
-        until(lambda: [len(each) for each in server.tasks.tasks.carriers.values()] == [3])  # type: ignore[union-attr]
+        until(lambda: [len(each) for each in engine(server).carriers.values()] == [3])
         with pytest.raises(ErrorResponse, match="Too many requests") as caught:
             client.task(task.task_id or "").result(LIMIT)
         assert (caught.value.code, caught.value.data) == (-32603, {"limit": 3})
         go_on.set()
-        assert [each.outcome()["content"][0]["text"] for each in waiting] == ["True"] * 3
+        assert [said(each.outcome()) for each in waiting] == ["True"] * 3
 
 
 # -- answers ----------------------------------------------------------------------------------------------------------

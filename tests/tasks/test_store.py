@@ -19,10 +19,10 @@ from mcp_ref import Client, InternalError, MemoryTasks, Server, SqliteTasks, Tas
 from mcp_ref.kit.typed.json_text import weigh
 from mcp_ref.tasks.running import RECORD_SIZE, TaskRun
 from tests.features.conftest import until
+from tests.features.task_client import LIMIT, engine, said
 from tests.features.task_server import store_at
 from tests.tasks.test_running import of_a_dead_process
 
-LIMIT = 30.0
 STORES = ["memory", "sqlite", "redis"]
 
 
@@ -104,7 +104,7 @@ def test_a_list_reads_no_arguments_no_answers_and_no_results(store: Any) -> None
     assert [each["id"] for each in listed] == ["a", "b", "c", "d"] and long not in str(listed)
     assert listed[3]["outcome"]["error"]["message"] == "no"
     assert listed[0]["asked"].keys() == {"k"} and listed[1]["outcome"]["result"]["isError"] is False
-    assert listed[2]["outcome"]["result"]["content"][0]["text"] == ("no " + long)[:1_000]
+    assert said(listed[2]["outcome"]["result"]) == ("no " + long)[:1_000]
     assert [each["id"] for each in store.of_owner("ann", (1.0, "a"), 1)] == ["b"]
 
 
@@ -283,12 +283,11 @@ def test_one_owner_does_not_hold_up_the_tasks_of_another() -> None:
     with closing(server), server.serve_http(authenticate=lambda request: request.headers["x-user"]) as http:
         with client_of("ann") as ann, client_of("bob") as bob, client_of("eve") as eve:
             held = [ann.call_tool_as_task("held") for _ in range(10)]
-            assert server.tasks is not None
-            workers = server.tasks.tasks.workers
+            workers = engine(server).workers
             until(lambda: workers.waiting.running == 2)
             bobs = [bob.call_tool_as_task("held") for _ in range(10)]
             until(lambda: workers.waiting.running == 3)
-            assert eve.call_tool_as_task("quick").result(LIMIT)["content"][0]["text"] == "done"
+            assert said(eve.call_tool_as_task("quick").result(LIMIT)) == "done"
             assert workers.waiting.running == 3
             go_on.set()
             for task in (*held, *bobs):
@@ -332,7 +331,7 @@ def test_who_listens_reads_no_record_until_another_process_has_changed_it(tmp_pa
                 assert events.get(LIMIT).params["status"] == "working"
             looks(2)
             # Every second the tasks that run here are looked at; that is not for the listener.
-            server.tasks.tasks._swept = time.monotonic() + 1_000  # type: ignore[union-attr]
+            engine(server)._swept = time.monotonic() + 1_000
             looks(1)
             before, compared = store.read, store.compared
             looks(5)
