@@ -27,12 +27,25 @@ SESSION_ID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 Message = dict[str, Any]
 
 
+class Either(NamedTuple):
+    """What a sound conversation has, and a broken one in its place: each a line, or a list of them."""
+
+    sound: Any
+    broken: Any
+
+
 class Line(NamedTuple):
     """A message, and who sends it; `plain`: nothing is added to it."""
 
     sender: str
     message: Any
     plain: bool = False
+
+    def __or__(self, broken: Any) -> Either:
+        return Either(self, broken)
+
+    def __ror__(self, sound: Any) -> Either:
+        return Either(sound, self)
 
 
 def C(id: Any, method: str, **params: Any) -> Line:

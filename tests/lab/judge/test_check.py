@@ -24,23 +24,18 @@ from mcp_ref.revisions import REVISIONS, Revision
 from tests.lab.judge.rules import SENTENCES, rows
 from tests.lab.judge.rules import made as sentences_made
 from tests.lab.judge.seeds import (
+    ALL,
     OUT,
+    PROGRESSING,
     TEXT,
     TOOL,
     Seed,
     again,
-    app_seeds,
     asks,
-    authorization_seeds,
     elicit,
-    hint_seeds,
     http_seeds,
     resumed,
-    seeds,
-    skill_seeds,
-    task_seeds,
     tools,
-    view_seeds,
 )
 from tests.lab.judge.talks import (
     SESSION_ID,
@@ -105,9 +100,8 @@ THERE = {
 
 
 def cases() -> Iterator[tuple[Seed, str]]:
-    others = (*task_seeds(), *skill_seeds(), *app_seeds(), *view_seeds(), *authorization_seeds(), *hint_seeds())
-    for seed in (*seeds(), *http_seeds(), *others):
-        yield from ((seed, revision) for revision in seed.only if (seed.rule, revision) in THERE)
+    for each in (each for seeds in ALL for each in seeds()):
+        yield from ((each, revision) for revision in each.only if (each.rule, revision) in THERE)
 
 
 def of(seed: Seed, findings: Iterable[Finding]) -> list[Finding]:
@@ -336,9 +330,7 @@ def test_capabilities_that_were_not_seen_are_not_missed() -> None:
 
 
 def test_a_redacted_value_is_not_decided() -> None:
-    (seed,) = [each for each in http_seeds() if each.rule == "mirrored_values_match" and "region" in str(each)][:1] or [
-        next(each for each in http_seeds() if each.rule == "mirrored_values_match")
-    ]
+    seed = next(each for each in http_seeds() if each.rule == "mirrored_values_match")
     made = planted(seed, "2026-07-28", seed.broken, seed.change)
     for event in made:
         for name in (event.http or {}).get("headers", {}):
@@ -449,10 +441,8 @@ def test_requests_without_the_id_of_a_session_belong_to_no_conversation() -> Non
 
 
 def test_a_client_that_waits_as_long_as_retry_says_is_not_blamed() -> None:
-    lines = [C(1, "tools/call", name="t", _meta={"progressToken": "p"}),
-             N("notifications/progress", progressToken="p", progress=1), S(1, content=[])]  # fmt: skip
     for retry, blamed in ((1_000, []), (1_049, []), (1_051, ["retry_is_waited_for"])):
-        resumed(retry)(rows := over_http("2025-11-25", *lines))
+        resumed(retry)(rows := over_http("2025-11-25", *PROGRESSING))
         assert known(list(check(events(rows)))) == blamed
 
 
