@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from functools import partial, reduce
 from typing import Any
 
 import pytest
@@ -12,15 +13,17 @@ import pytest
 from mcp_ref import Consent, Context, ErrorResponse, Host, LocalProtocolError, McpError, Rule, Server
 from mcp_ref.client.entries import Entry
 from mcp_ref.host import apps as page
-from mcp_ref.host.apps import MAX_CALLS, MAX_VIEWS, AppCall, AppView
+from mcp_ref.host.apps import MAX_CALLS, MAX_VIEWS, AppCall
 from mcp_ref.lab.testing.headless_view import HeadlessView
 from mcp_ref.pages.extensions.apps import APPS, Apps
 from mcp_ref.wire.messages import JsonObject
 from tests.host.common import PATIENCE, Heard, User, free
 from tests.support.clock import until
+from tests.support.wire import Background, at_once
 
 HTML = "<!doctype html><title>Weather</title>"
 URI = "ui://weather/now"
+START = Rule("allow", "start")
 NOW = AppCall("weather/now", {"city": "Porto"}, {"content": [{"type": "text", "text": "rain"}]})
 
 
@@ -76,10 +79,33 @@ def hosting(
         yield host, HeadlessView(host.open_app(call, **shown), modes, PATIENCE)
 
 
+@pytest.fixture
+def hosted() -> Iterator[tuple[Host, HeadlessView]]:
+    with hosting() as (host, view):
+        view.open()
+        yield host, view
+
+
+@pytest.fixture
+def view(hosted: tuple[Host, HeadlessView]) -> HeadlessView:
+    """A view that is open."""
+    return hosted[1]
+
+
+@pytest.fixture
+def host(hosted: tuple[Host, HeadlessView]) -> Host:
+    """The host of the view that is open."""
+    return hosted[0]
+
+
 def code(ask: Callable[[], object]) -> int:
     with pytest.raises(ErrorResponse) as refused:
         ask()
     return refused.value.code
+
+
+def tool_text(result: Any) -> str:
+    return str(result["content"][0]["text"])
 
 
 # -- opening
@@ -87,6 +113,7 @@ def code(ask: Callable[[], object]) -> int:
 
 def test_a_view_is_told_where_it_is_and_then_of_the_call() -> None:
     with hosting() as (host, view):
+        assert repr(view.view) == f"<AppView {URI} of weather: loading>"
         assert view.view.document.html == HTML
         context = view.open()
         assert (context["displayMode"], context["availableDisplayModes"]) == ("inline", ["inline"])
@@ -112,15 +139,13 @@ def test_what_the_resource_declares_is_in_the_policy_and_the_user_is_told() -> N
 @pytest.mark.parametrize(
     ("call", "why"),
     [
-        (AppCall("weather/secret"), "not a tool that names a document"),
-        (AppCall("weather/nothing"), "not a tool that names a document"),
-        (AppCall("other/now"), "no server is called"),
-        (AppCall("now"), "SERVER/NAME"),
+        ("weather/secret", "not a tool that names a document"), ("weather/nothing", "not a tool that names a document"),
+        ("other/now", "no server is called"), ("now", "SERVER/NAME"),
     ],
-)
-def test_a_tool_without_a_document_is_not_shown(call: AppCall, why: str) -> None:
-    with hosting() as (host, _), pytest.raises(LocalProtocolError, match=why):
-        host.open_app(call)
+)  # fmt: skip
+def test_a_tool_without_a_document_is_not_shown(host: Host, call: str, why: str) -> None:
+    with pytest.raises(LocalProtocolError, match=why):
+        host.open_app(AppCall(call))
 
 
 def test_a_host_without_the_extension_shows_nothing_and_declares_nothing() -> None:
@@ -140,14 +165,13 @@ def test_a_document_of_another_type_is_not_shown() -> None:
         assert host.views == []
 
 
-def test_a_host_has_so_many_views() -> None:
-    with hosting() as (host, view):
-        for _ in range(MAX_VIEWS - 1):
-            host.open_app(NOW)
-        with pytest.raises(LocalProtocolError, match="close one first"):
-            host.open_app(NOW)
-        view.view.close()
+def test_a_host_has_so_many_views(host: Host, view: HeadlessView) -> None:
+    for _ in range(MAX_VIEWS - 1):
         host.open_app(NOW)
+    with pytest.raises(LocalProtocolError, match="close one first"):
+        host.open_app(NOW)
+    view.view.close(0.02)
+    host.open_app(NOW)
 
 
 # -- the order
@@ -167,11 +191,11 @@ def test_nothing_goes_to_a_view_before_it_is_ready() -> None:
         assert view.told("ui/notifications/tool-input")
 
 
-@pytest.mark.parametrize("method", ["tools/call", "resources/read", "ui/message", "ui/open-link", "ping"])
-def test_nothing_is_done_for_a_view_that_has_not_introduced_itself(method: str) -> None:
-    params: Any = {"tools/call": {"name": "refresh"}, "resources/read": {"uri": "note://here"}}.get(method, {})
+def test_nothing_is_done_for_a_view_that_has_not_introduced_itself() -> None:
+    asks: dict[str, Any] = {"tools/call": {"name": "refresh"}, "resources/read": {"uri": "note://here"}}
     with hosting() as (host, view):
-        assert code(lambda: view.ask(method, **params)) == -32600
+        for method, params in (asks | dict.fromkeys(("ui/message", "ui/open-link", "ping"), {})).items():
+            assert code(partial(view.ask, method, **params)) == -32600, method
         view.say("ui/notifications/initialized")
         assert view.view.state == "loading"
         view.open()
@@ -198,33 +222,29 @@ def test_a_result_that_comes_while_the_document_loads_waits_for_it() -> None:
         ]  # fmt: skip
 
 
-def test_a_view_is_asked_to_save_what_it_has_and_waited_for() -> None:
-    with hosting() as (host, view):
-        view.open()
-        closing = threading.Thread(target=view.view.close, args=(PATIENCE, "the page was left"))
-        closing.start()
-        assert until(lambda: view.view.state != "running") and view.view.state == "closing"
-        assert view.save() == "the page was left"
-        closing.join(PATIENCE)
-        assert not closing.is_alive()
-        assert view.view.state == "closed" and host.views == []
-        assert view.view.next() is None and view.view.next() is None
+def test_a_view_is_asked_to_save_what_it_has_and_waited_for(host: Host, view: HeadlessView) -> None:
+    closing = Background(view.view.close, PATIENCE, "the page was left")
+    assert until(lambda: view.view.state != "running") and view.view.state == "closing"
+    assert view.save() == "the page was left"
+    closing.outcome()
+    assert view.view.state == "closed" and host.views == []
+    assert view.view.next() is None and view.view.next() is None
 
 
 @pytest.mark.parametrize("end", ["view", "server", "host"])
-def test_a_view_that_does_not_answer_at_its_end_is_closed_all_the_same(end: str) -> None:
-    with hosting() as (host, view):
-        view.open()
-        if end == "view":
-            view.view.close(0.05)
-        elif end == "server":
-            host.stop("weather", timeout=0.2)
-        else:
-            host.close(0.2)
-        assert view.told("ui/resource-teardown")["reason"]
-        assert view.view.state == "closed" and host.views == []
-        view.say("ui/notifications/size-changed", width=1)
-        assert view.view.size == (None, None)
+def test_a_view_that_does_not_answer_at_its_end_is_closed_all_the_same(
+    host: Host, view: HeadlessView, end: str
+) -> None:
+    if end == "view":
+        view.view.close(0.05)
+    elif end == "server":
+        host.stop("weather", timeout=0.2)
+    else:
+        host.close(0.2)
+    assert view.told("ui/resource-teardown")["reason"]
+    assert view.view.state == "closed" and host.views == []
+    view.say("ui/notifications/size-changed", width=1)
+    assert view.view.size == (None, None)
 
 
 def test_a_view_that_never_was_ready_is_not_asked() -> None:
@@ -248,14 +268,12 @@ def test_what_a_view_waits_for_is_given_up_at_its_end() -> None:
 # -- what it may ask
 
 
-def test_a_view_calls_tools_and_reads_resources_of_its_server() -> None:
-    with hosting() as (_, view):
-        view.open()
-        assert view.ask("tools/call", name="refresh")["content"][0]["text"] == "sun"
-        assert view.ask("tools/call", name="now", arguments={"city": "Faro"})["content"][0]["text"] == "rain in Faro"
-        assert view.ask("resources/read", uri="note://here")["contents"][0]["text"] == "a note"
-        assert view.ask("ping") == {}
-        assert code(lambda: view.ask("resources/read", uri="note://nowhere")) == -32602
+def test_a_view_calls_tools_and_reads_resources_of_its_server(view: HeadlessView) -> None:
+    assert tool_text(view.ask("tools/call", name="refresh")) == "sun"
+    assert tool_text(view.ask("tools/call", name="now", arguments={"city": "Faro"})) == "rain in Faro"
+    assert view.ask("resources/read", uri="note://here")["contents"][0]["text"] == "a note"
+    assert view.ask("ping") == {}
+    assert code(lambda: view.ask("resources/read", uri="note://nowhere")) == -32602
 
 
 def test_a_view_calls_no_tool_that_is_not_for_apps_and_none_of_another_server() -> None:
@@ -264,35 +282,31 @@ def test_a_view_calls_no_tool_that_is_not_for_apps_and_none_of_another_server() 
     with hosting(more=[Entry("other", other)]) as (_, view):
         view.open()
         for name in ("secret", "nothing", "theirs", "other/theirs", "weather/refresh"):
-            assert code(lambda name=name: view.ask("tools/call", name=name)) == -32602  # type: ignore[misc]
+            assert code(partial(view.ask, "tools/call", name=name)) == -32602, name
 
 
-def test_the_model_is_shown_no_tool_that_is_for_apps_alone() -> None:
-    with hosting() as (host, _):
-        names = [each["name"] for each in host.for_model()]
-        assert len(names) == 3 and not [each for each in names if "refresh" in each]
+def test_the_model_is_shown_no_tool_that_is_for_apps_alone(host: Host) -> None:
+    assert {each["name"] for each in host.for_model()} == {f"weather__{name}" for name in ("now", "secret", "refused")}
+    assert "weather/refresh" in [tool.name for tool in host.tools()]
 
 
 def test_a_call_of_a_view_passes_the_door_that_any_other_passes() -> None:
     user, rows = User(False, True), list[JsonObject]()
-    consent = Consent([Rule("allow", "start")], ask=user, keep=False, audit=rows.append)
+    consent = Consent([START], ask=user, keep=False, audit=rows.append)
     with hosting(consent=consent) as (_, view):
         view.open()
         assert code(lambda: view.ask("tools/call", name="refresh")) == -32000
-        assert view.ask("tools/call", name="refresh")["content"][0]["text"] == "sun"
+        assert tool_text(view.ask("tools/call", name="refresh")) == "sun"
     assert [each.origin for each in user.asked] == [f"the app {URI}"] * 2
     assert user.asked[0].lines()[0] == f"weather: call the tool weather/refresh? the app {URI} asks for it"
-    assert [row["decision"] for row in rows if row.get("origin") == f"the app {URI}" and "decision" in row] == [
-        "deny", "allow"
-    ]  # fmt: skip
+    decided = [row["decision"] for row in rows if row.get("origin") == f"the app {URI}" and "decision" in row]
+    assert decided == ["deny", "allow"]
 
 
 def test_what_the_user_does_is_not_asked_about_and_is_written_down() -> None:
     user, rows = User(True), list[JsonObject]()
-    consent = Consent(
-        [Rule("allow", "start"), Rule("deny", "tool", "weather/secret")], ask=user, keep=False, audit=rows.append
-    )
-    with hosting(consent=consent) as (host, _):
+    rules = [START, Rule("deny", "tool", "weather/secret")]
+    with hosting(consent=Consent(rules, ask=user, keep=False, audit=rows.append)) as (host, _):
         assert host.call("weather/now", {"city": "Porto"}, by="user")["content"]
         with pytest.raises(McpError, match=r"refused \(rule\)"):
             host.call("weather/secret", by="user")
@@ -300,63 +314,59 @@ def test_what_the_user_does_is_not_asked_about_and_is_written_down() -> None:
     assert [row["by"] for row in rows if row.get("origin") == "user" and "by" in row] == ["user", "rule"]
 
 
+LONG_URL = "https://xn--pple-43d.example/" + "a" * 300
+TEXT = {"type": "text", "text": "What about Faro?"}
+
+
 @pytest.mark.parametrize("said", [True, False])
-def test_a_link_is_opened_if_the_user_agrees_who_sees_all_of_it(said: bool) -> None:
-    user, opened = User(said), list[str]()
-    url = "https://xn--pple-43d.example/" + "a" * 300
-    consent = Consent([Rule("allow", "start"), Rule("allow", "url")], ask=user, keep=False)
-    with hosting(consent=consent, browse=opened.append) as (_, view):
+@pytest.mark.parametrize(
+    ("kind", "method", "params", "shown"),
+    [
+        ("url", "ui/open-link", {"url": LONG_URL}, {"url": LONG_URL, "host": "xn--pple-43d.example"}),
+        ("message", "ui/message", {"role": "user", "content": TEXT}, {"message": TEXT}),
+    ],
+)
+def test_a_link_is_opened_and_a_message_taken_if_the_user_agrees_who_sees_all_of_it(
+    kind: Any, method: str, params: Any, shown: Any, said: bool
+) -> None:
+    user, opened = User(said), list[Any]()
+    # No rule answers for the user.
+    consent = Consent([START, Rule("allow", kind)], ask=user, keep=False)
+    with hosting(consent=consent, browse=opened.append) as (host, view):
         view.open()
         if said:
-            assert view.ask("ui/open-link", url=url) == {}
+            assert view.ask(method, **params) == {}
         else:
-            assert code(lambda: view.ask("ui/open-link", url=url)) == -32000
-    shown = user.asked[0].shown
-    assert (shown["url"], shown["host"]) == (url, "xn--pple-43d.example")
-    assert opened == ([url] if said else [])
+            assert code(partial(view.ask, method, **params)) == -32000
+        done = [*opened, *host.context]
+    assert shown.items() <= user.asked[0].shown.items()
+    assert done == ([LONG_URL if kind == "url" else params] if said else [])
 
 
-@pytest.mark.parametrize("url", ["javascript:alert(1)", "file:///etc/passwd", "https:", "//a.example", "", "data:,x"])
-def test_nothing_but_a_web_page_is_opened(url: str) -> None:
+def test_nothing_but_a_web_page_is_opened() -> None:
     user, opened = User(True), list[str]()
     with hosting(consent=free(ask=user), browse=opened.append) as (_, view):
         view.open()
-        assert code(lambda: view.ask("ui/open-link", url=url)) == -32000
+        for url in ("javascript:alert(1)", "file:///etc/passwd", "https:", "//a.example", ""):
+            assert code(partial(view.ask, "ui/open-link", url=url)) == -32000, url
     assert opened == [] and user.asked == []
 
 
-@pytest.mark.parametrize("said", [True, False])
-def test_a_message_joins_the_conversation_if_the_user_agrees(said: bool) -> None:
-    user, content = User(said), {"type": "text", "text": "What about Faro?"}
-    consent = Consent([Rule("allow", "start"), Rule("allow", "message")], ask=user, keep=False)
-    with hosting(consent=consent) as (host, view):
-        view.open()
-        if said:
-            assert view.ask("ui/message", role="user", content=content) == {}
-        else:
-            assert code(lambda: view.ask("ui/message", role="user", content=content)) == -32000
-        assert host.context == ([{"role": "user", "content": content}] if said else [])
-    # No rule answers for the user.
-    assert user.asked[0].shown["message"] == content
-
-
-def test_the_model_has_the_last_context_that_a_view_gave() -> None:
-    with hosting() as (host, view):
-        other = HeadlessView(host.open_app(NOW))
-        for each in (view, other):
-            each.open()
-        host.context.append({"role": "user", "content": {"type": "text", "text": "hello"}})
-        for city in ("Porto", "Faro"):
-            said = {"type": "text", "text": city}
-            assert view.ask("ui/update-model-context", content=[said], structuredContent={"city": city}) == {}
-        other.ask("ui/update-model-context", structuredContent={"city": "Lagos"})
-        texts = ["".join(block["text"] for block in each["content"]) for each in host.context[1:]]
-        assert texts == [
-            f'[from server \'weather\', app {URI}: what it shows now]Faro{{"city": "Faro"}}',
-            f'[from server \'weather\', app {URI}: what it shows now]{{"city": "Lagos"}}',
-        ]
-        view.ask("ui/update-model-context")
-        assert len(host.context) == 2
+def test_the_model_has_the_last_context_that_a_view_gave(host: Host, view: HeadlessView) -> None:
+    other = HeadlessView(host.open_app(NOW))
+    other.open()
+    host.context.append({"role": "user", "content": {"type": "text", "text": "hello"}})
+    for city in ("Porto", "Faro"):
+        said = {"type": "text", "text": city}
+        assert view.ask("ui/update-model-context", content=[said], structuredContent={"city": city}) == {}
+    other.ask("ui/update-model-context", structuredContent={"city": "Lagos"})
+    texts = ["".join(block["text"] for block in each["content"]) for each in host.context[1:]]
+    assert texts == [
+        f'[from server \'weather\', app {URI}: what it shows now]Faro{{"city": "Faro"}}',
+        f'[from server \'weather\', app {URI}: what it shows now]{{"city": "Lagos"}}',
+    ]
+    view.ask("ui/update-model-context")
+    assert len(host.context) == 2
 
 
 @pytest.mark.parametrize(
@@ -368,9 +378,7 @@ def test_the_model_has_the_last_context_that_a_view_gave() -> None:
         (["inline"], ["inline", "pip"], "pip", "inline"),
     ],
 )
-def test_the_answer_about_a_mode_names_the_one_that_holds(
-    shown: list[str], declared: list[str] | None, asked: str, mode: str
-) -> None:
+def test_the_answer_about_a_mode_names_the_one_that_holds(shown: Any, declared: Any, asked: str, mode: str) -> None:
     with hosting(modes=declared, shown=shown) as (_, view):
         view.open()
         assert view.ask("ui/request-display-mode", mode=asked) == {"mode": mode}
@@ -388,11 +396,9 @@ def test_the_size_and_the_log_of_a_view_are_heard() -> None:
         assert heard.wait("weather", "log", f"[info] the app {URI}: {{'a': 1}}")
 
 
-def test_a_change_of_the_context_is_told() -> None:
-    with hosting() as (_, view):
-        view.open()
-        view.view.change_context(theme="dark", locale="pt-PT")
-        assert view.told("ui/notifications/host-context-changed") == {"theme": "dark", "locale": "pt-PT"}
+def test_a_change_of_the_context_is_told(view: HeadlessView) -> None:
+    view.view.change_context(theme="dark", locale="pt-PT")
+    assert view.told("ui/notifications/host-context-changed") == {"theme": "dark", "locale": "pt-PT"}
 
 
 # -- strangers
@@ -401,11 +407,9 @@ def test_a_change_of_the_context_is_told() -> None:
 ID = {"jsonrpc": "2.0", "id": 9}
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
+def test_a_request_that_is_wrong_gets_an_error(view: HeadlessView) -> None:
+    for message, expected in (
         ({**ID, "method": "ui/unknown"}, -32601),
-        ({**ID, "method": "server/discover"}, -32601),
         ({**ID, "method": "ui/notifications/size-changed"}, -32601),
         ({**ID, "method": "ui/open-link", "params": {}}, -32602),
         ({**ID, "method": "ui/open-link", "params": []}, -32602),
@@ -415,38 +419,24 @@ ID = {"jsonrpc": "2.0", "id": 9}
         ({**ID, "method": 7}, -32600),
         ({"id": 9, "method": "ping"}, -32600),
         ({**ID, "method": "ping", "params": {"x": "y" * page.MAX_MESSAGE}}, -32600),
-    ],
-)
-def test_a_request_that_is_wrong_gets_an_error(message: Any, expected: int) -> None:
-    with hosting() as (_, view):
-        view.open()
+    ):
         view.view.receive(message)
-        assert view.answer(9)["error"]["code"] == expected
+        assert view.answer(9)["error"]["code"] == expected, str(message)[:200]
         assert view.ask("ping") == {}
 
 
-def nested(depth: int) -> Any:
-    deep: Any = {}
-    for _ in range(depth):
-        deep = {"a": deep}
-    return deep
+NOTE = {"jsonrpc": "2.0", "method": "ui/notifications/size-changed"}
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        None, 1, "x", [], {}, [{"jsonrpc": "2.0", "id": 1, "method": "ping"}], {"jsonrpc": "2.0"}, {**ID, "result": {}},
+def test_whatever_cannot_be_answered_is_dropped(view: HeadlessView) -> None:
+    deep: Any = reduce(lambda inner, _: {"a": inner}, range(5_000), {})
+    view.told("ui/notifications/tool-result")
+    for message in (
+        None, 1, [], {}, [{"jsonrpc": "2.0", "id": 1, "method": "ping"}], {"jsonrpc": "2.0"}, {**ID, "result": {}},
         {"jsonrpc": "2.0", "id": None, "method": "ping"}, {"jsonrpc": "2.0", "id": [], "method": "ping"},
-        {"jsonrpc": "2.0", "method": "ui/unknown"}, {"jsonrpc": "2.0", "method": "ping"},
-        {"jsonrpc": "2.0", "method": "ui/notifications/size-changed", "params": {"width": "wide"}},
-        {"jsonrpc": "2.0", "method": "ui/notifications/size-changed", "params": nested(5_000)},
-        {"jsonrpc": "2.0", "id": "teardown", "result": {}}, {**ID, "error": {"code": "x"}},
-    ],
-)  # fmt: skip
-def test_whatever_cannot_be_answered_is_dropped(message: Any) -> None:
-    with hosting() as (_, view):
-        view.open()
-        view.told("ui/notifications/tool-result")
+        {**NOTE, "method": "ui/unknown"}, {**NOTE, "method": "ping"}, {**NOTE, "params": {"width": "wide"}},
+        {**NOTE, "params": deep}, {"jsonrpc": "2.0", "id": "teardown", "result": {}}, {**ID, "error": {"code": "x"}},
+    ):  # fmt: skip
         view.view.receive(message)
         assert view.ask("ping") == {} and view.heard[1:] == [] and view.view.state == "running"
 
@@ -478,39 +468,25 @@ def test_a_view_has_so_many_requests_under_way() -> None:
         assert all("result" in view.answer(number) for number in range(100, 100 + 2 * MAX_CALLS))
 
 
-def test_a_view_that_takes_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_view_that_takes_nothing_is_closed(monkeypatch: pytest.MonkeyPatch, host: Host, view: HeadlessView) -> None:
     monkeypatch.setattr(page, "MAX_WAITING", 10)
-    with hosting() as (host, view):
-        view.open()
-        for number in range(20):
-            view.view.change_context(locale=str(number))
-        assert view.view.state == "closed"
-        view.view.close()
-        assert host.views == []
+    for number in range(20):
+        view.view.change_context(locale=str(number))
+    assert view.view.state == "closed"
+    view.view.close()
+    assert host.views == []
 
 
 def test_views_in_many_threads_take_nothing_from_each_other() -> None:
-    with ExitStack() as stack:
-        host, first = stack.enter_context(hosting())
+    def use(view: HeadlessView) -> list[str]:
+        view.open()
+        cities = [f"{id(view)} {number}" for number in range(20)]
+        texts = [tool_text(view.ask("tools/call", name="now", arguments={"city": city})) for city in cities]
+        view.view.close(0.01)
+        assert texts == [f"rain in {city}" for city in cities]
+        return texts
+
+    with hosting() as (host, first):
         views = [first, *(HeadlessView(host.open_app(NOW), None, PATIENCE) for _ in range(7))]
-        texts: list[str] = []
-
-        def use(view: HeadlessView) -> None:
-            view.open()
-            for number in range(20):
-                result = view.ask("tools/call", name="now", arguments={"city": f"{id(view)} {number}"})
-                texts.append(result["content"][0]["text"])
-            view.view.close(0.01)
-
-        threads = [threading.Thread(target=use, args=[view]) for view in views]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE)
-        assert len({*texts}) == 160
+        at_once(*(partial(use, view) for view in views))
         assert until(lambda: not host.views)
-
-
-def test_a_view_says_what_it_is() -> None:
-    with hosting() as (_, view):
-        assert isinstance(view.view, AppView) and repr(view.view) == f"<AppView {URI} of weather: loading>"
