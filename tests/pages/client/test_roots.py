@@ -1,3 +1,5 @@
+"""client/roots: which roots a client sends, and what a server may take for a boundary."""
+
 from __future__ import annotations
 
 import logging
@@ -6,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from mcp_ref.errors import LocalProtocolError
+from mcp_ref import ErrorResponse
 from mcp_ref.pages.client import roots
-from tests.pages.client.fakes import FakeClient, FakeServer
+from tests.pages.client.asking import answer_to, with_the_result
 
 
 def listed(source: Any) -> list[str]:
-    return [root["uri"] for root in roots.roots_list(source, FakeClient(), None)["roots"]]
+    """Return the roots as a server gets them of a client whose function returns that."""
+    return [root["uri"] for root in answer_to(lambda ctx: ctx.roots(), roots=lambda: source)]
 
 
 # -- the server asks
@@ -20,20 +23,18 @@ def listed(source: Any) -> list[str]:
 
 def test_a_root_of_another_scheme_is_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     others = [{"uri": "https://example.com/"}, {"uri": "sftp:///work"}]
-    server = FakeServer({"roots": [*others, {"uri": "file:///work"}]})
-    assert roots.roots(server) == [{"uri": "file:///work"}]
+    answer = {"roots": [*others, {"uri": "file:///work"}]}
+    _, found = with_the_result(answer, lambda ctx: ctx.roots(), {"roots": {}})
+    assert found == [{"uri": "file:///work"}]
     assert "2 roots" in caplog.text
 
 
 def test_path_of_a_root_is_percent_decoded() -> None:
     assert roots.root_path({"uri": "file:///home/a%20b"}) == Path("/home/a b")
     assert roots.root_path({"uri": "file://localhost/srv"}) == Path("/srv")
-
-
-@pytest.mark.parametrize("uri", ["https://example.com/", "file://other/srv", "file:///a/../b", "file:///a/%2e%2e/b"])
-def test_a_uri_that_cannot_be_a_root_has_no_path(uri: str) -> None:
-    with pytest.raises(ValueError, match="a root"):
-        roots.root_path({"uri": uri})
+    for uri in ("https://example.com/", "file://other/srv", "file:///a/../b", "file:///a/%2e%2e/b"):
+        with pytest.raises(ValueError, match="a root"):
+            roots.root_path({"uri": uri})
 
 
 def test_within_a_root_means_after_links_and_dots_are_resolved(tmp_path: Path) -> None:
@@ -47,12 +48,8 @@ def test_within_a_root_means_after_links_and_dots_are_resolved(tmp_path: Path) -
     assert not roots.is_within(inside / ".." / "outside", allowed)
     assert not roots.is_within(inside / "link" / "file.txt", allowed)
     assert not roots.is_within(tmp_path / "inside-too", allowed)
-
-
-def test_a_root_that_is_itself_a_link_bounds_what_it_points_to(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    assert roots.is_within(tmp_path / "real" / "file", [{"uri": (tmp_path / "link").as_uri()}])
+    # A root that is itself a link bounds what it points to.
+    assert roots.is_within(outside / "file", [{"uri": (inside / "link").as_uri()}])
 
 
 def test_nothing_is_within_no_roots_or_unusable_ones() -> None:
@@ -67,28 +64,19 @@ def test_nothing_is_within_no_roots_or_unusable_ones() -> None:
 def test_a_path_becomes_an_absolute_percent_encoded_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a b").mkdir()
     monkeypatch.chdir(tmp_path)
-    expected = [tmp_path.resolve().as_uri() + "/a%20b"]
-    assert listed(["a b"]) == expected
-    assert listed([tmp_path / "x" / ".." / "a b"]) == expected
-    assert listed("a b") == expected
+    for source in (["a b"], [tmp_path / "x" / ".." / "a b"], "a b"):
+        assert listed(source) == [tmp_path.resolve().as_uri() + "/a%20b"]
 
 
 @pytest.mark.parametrize(
     "entry",
-    [
-        "https://example.com/",
-        "sftp:///work",
-        "file:///a/../b",
-        "file://host/a",
-        "file:///a?b",
-        "file:///a b",
-        {"name": "x"},
-        {"uri": 3},
-    ],
-)
-def test_sends_only_file_uris(entry: Any) -> None:
-    with pytest.raises(LocalProtocolError, match="a root"):
+    ["https://example.com/", "sftp:///work", "file:///a/../b", "file://host/a", "file:///a?b", "file:///a b",
+     {"name": "x"}, {"uri": 3}],
+)  # fmt: skip
+def test_sends_only_file_uris(entry: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ErrorResponse):
         listed([entry])
+    assert "LocalProtocolError: a root" in caplog.text
 
 
 def test_a_root_that_cannot_be_read_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
