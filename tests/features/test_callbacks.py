@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,8 +17,8 @@ from mcp_ref import (
     TransportClosed,
 )
 from mcp_ref.errors import AnswerLost
-from mcp_ref.kit.threads.deadline import Deadline
-from tests.support.wire import PATIENCE
+from tests.features.conftest import Connect, newest, until
+from tests.support.wire import PATIENCE, Background
 
 
 class Slow:
@@ -38,10 +37,7 @@ class Slow:
         @self.server.tool()
         def slow(ctx: Context) -> str:
             ctx.progress(1)
-            deadline, never = Deadline(PATIENCE), threading.Event()
-            while not ctx.cancelled:
-                deadline.check("waiting to be given up")
-                never.wait(0.01)
+            until(lambda: ctx.cancelled)
             self.stopped.release()
             return "too late"
 
@@ -51,19 +47,12 @@ def slow() -> Slow:
     return Slow()
 
 
-@pytest.fixture(params=["memory", "http"])
-def target(request: pytest.FixtureRequest, slow: Slow) -> Iterator[Any]:
-    if request.param == "memory":
-        yield slow.server
-        return
-    with slow.server.serve_http() as service:
-        yield service.url
+@pytest.fixture
+def client(connect: Connect, slow: Slow) -> Client:
+    return connect(slow.server)
 
 
-@pytest.fixture(params=["2025-11-25", "2026-07-28"])
-def client(request: pytest.FixtureRequest, target: Any) -> Iterator[Client]:
-    with Client(target, revision=request.param) as client:
-        yield client
+pytestmark = newest
 
 
 def said(client: Client, **options: Any) -> str:
@@ -100,21 +89,19 @@ def test_a_callback_may_make_calls_of_its_own(client: Client) -> None:
     assert seen == ["a", "a"]
 
 
-@pytest.mark.parametrize("where", ["in the callback", "in another thread"])
-def test_a_call_can_be_given_up_while_its_callback_runs(client: Client, slow: Slow, where: str) -> None:
-    give_up = Cancel()
+def test_a_call_can_be_given_up_while_its_callback_runs(client: Client, slow: Slow) -> None:
+    for somebody_else in (False, True):
+        give_up = Cancel()
 
-    def cancels(*report: Any) -> None:
-        if where == "in the callback":
-            give_up("enough")
-        else:
-            other = threading.Thread(target=give_up, args=("enough",))
-            other.start()
-            other.join(PATIENCE)
+        def cancels(*report: Any, give_up: Cancel = give_up, somebody_else: bool = somebody_else) -> None:
+            if somebody_else:
+                Background(give_up, "enough").outcome()
+            else:
+                give_up("enough")
 
-    with pytest.raises(RequestCancelled, match="enough"):
-        client.call_tool("slow", {}, on_progress=cancels, cancel=give_up)
-    assert slow.stopped.acquire(timeout=PATIENCE)
+        with pytest.raises(RequestCancelled, match="enough"):
+            client.call_tool("slow", {}, on_progress=cancels, cancel=give_up)
+        assert slow.stopped.acquire(timeout=PATIENCE)
     assert said(client) == "a"
 
 

@@ -102,34 +102,33 @@ def test_of_eight_threads_that_find_the_session_lost_one_opens_another(revision:
         assert server.sessions == ()
 
 
-@pytest.mark.parametrize("revision", [STREAMABLE[0], STREAMABLE[-1]])
-def test_a_notification_finds_the_session_lost_as_well(revision: str) -> None:
-    server, service = serving()
-    heard = SimpleQueue[Any]()
-    server.roots_changed(lambda ctx: heard.put(ctx.roots()))
-    with service, connected(service.url, revision, roots=[]) as client:
-        end_session(client)
-        client.roots_changed()
-        assert heard.get(timeout=PATIENCE) == []
-
-
 def test_a_session_of_the_users_goes_with_a_url_alone() -> None:
     with requests.Session() as session, pytest.raises(ValueError, match="only be used with a URL"):
         Client(Server("s"), session=session)
 
 
 @pytest.mark.parametrize("revision", [STREAMABLE[0], STREAMABLE[-1]])
-def test_a_client_goes_on_after_the_server_was_restarted(revision: str) -> None:
+def test_a_client_goes_on_after_its_session_was_lost_and_the_server_restarted(revision: str) -> None:
     server, service = serving()
-    reopened = SimpleQueue[Any]()
+    reopened, heard = SimpleQueue[Any](), SimpleQueue[Any]()
+    server.roots_changed(lambda ctx: heard.put(ctx.roots()))
+    options = {"on_reopen": lambda: reopened.put(True), "on_change": lambda method, params: heard.put(method)}
     port = urlsplit(service.url).port or 0
-    with connected(service.url, revision, on_reopen=lambda: reopened.put(True)) as client:
+    with connected(service.url, revision, roots=[], **options) as client:
+        # A notification finds it lost as well as a call.
+        end_session(client)
+        client.roots_changed()
+        assert heard.get(timeout=PATIENCE) == []
+        end_session(client)
         assert hello(client)
+        # What the server announces reaches the session that was opened again.
+        server.tool("new")(lambda: "new")
+        assert heard.get(timeout=PATIENCE) == "notifications/tools/list_changed"
         for _ in range(2):
             service.close()
             service = server.serve_http(port=port)
             assert hello(client)
-            assert reopened.get(timeout=PATIENCE)
+        assert [reopened.get(timeout=PATIENCE) for _ in range(4)] == [True] * 4
     service.close()
 
 
@@ -142,17 +141,6 @@ def test_a_session_that_nobody_uses_ends_and_its_client_opens_another() -> None:
             until(lambda: other.ping() or len(server.sessions) == 1)
         assert hello(client)
         assert reopened.get(timeout=PATIENCE)
-
-
-@pytest.mark.parametrize("revision", [STREAMABLE[0], STREAMABLE[-1]])
-def test_what_the_server_announces_reaches_the_session_that_was_opened_again(revision: str) -> None:
-    server, service = serving()
-    heard = SimpleQueue[Any]()
-    with service, connected(service.url, revision, on_change=lambda method, params: heard.put(method)) as client:
-        end_session(client)
-        assert hello(client)
-        server.tool("new")(lambda: "new")
-        assert heard.get(timeout=PATIENCE) == "notifications/tools/list_changed"
 
 
 # -- streams ------------------------------------------------------------------------------------------------------

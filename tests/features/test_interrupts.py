@@ -1,6 +1,6 @@
 """Ctrl-C: it comes out of a call soon, the next call works or says why not, nothing hangs, no process stays.
 
-A signal comes after a random time, 200 times in each transport, 100 in each era, while calls are made.
+A signal comes after a random time while calls are made: 20 times in each transport and era, 100 where thorough.
 """
 
 from __future__ import annotations
@@ -165,33 +165,3 @@ def test_ctrl_c_comes_out_of_a_call_and_the_next_one_works_or_says_why_not(way: 
     assert sorted(late)[len(late) * 9 // 10] < 0.3
     # Over stdio Ctrl-C within a write ends the connection; elsewhere nothing is shared that could be half written.
     assert ended <= (50 if way == "stdio" else 0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize(("way", "moments"), [("memory", 100), ("stdio", 6), ("http", 100)])
-def test_ctrl_c_in_a_connection_from_its_opening_to_its_end_leaves_nothing(
-    way: str, moments: int, revision: str
-) -> None:
-    clients: list[Client] = []
-
-    def live() -> None:
-        clients.append(Client(where, revision=revision, timeout=PATIENCE))
-        with clients[-1] as client:
-            client.call_tool("echo", {"text": "x"})
-
-    with target(way) as where:
-        live()
-        before = held()
-        interrupter = Interrupter(0.3 if way == "stdio" else 0.02, 7)
-        try:
-            for _ in range(moments):
-                interrupter.during(live)
-                # Whoever was interrupted closes, and may be interrupted in that; a second time it works.
-                for client in clients:  # none, if it was interrupted before it was one
-                    client.close()
-                clients.clear()
-        finally:
-            interrupter.close()
-        live()
-        assert until(lambda: held()[1] <= before[1] + 2), (held(), before)

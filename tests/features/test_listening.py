@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import subprocess
 import sys
-import threading
 import time
 from typing import Any
 
@@ -19,17 +17,7 @@ from mcp_ref.pages.basic import subscriptions
 from mcp_ref.pages.basic.transports.stdio import StdioServerTransport
 from tests.eras import envelope
 from tests.features.conftest import Connect, address_of, alive, stateless_era, until
-from tests.lab.testing.faulty import DISCOVERED
 from tests.pages.basic.transports.streamable_http import modern, raw
-from tests.pages.basic.transports.streamable_http.scripted import (
-    END,
-    STREAM_HEAD,
-    Asked,
-    ScriptedServer,
-    Wire,
-    content,
-    event,
-)
 from tests.support.wire import PATIENCE, Background
 
 TOOLS = "notifications/tools/list_changed"
@@ -231,38 +219,6 @@ def test_a_listener_on_http_that_does_not_read_holds_up_nobody() -> None:
         service.close()
         assert time.monotonic() - before < HELD_UP
         wire.close()
-
-
-@pytest.mark.parametrize("end", ["read", "close"])
-def test_a_server_on_http_feels_that_nobody_takes_its_events(end: str) -> None:
-    full, events_sent = threading.Event(), 200
-
-    def answer(wire: Wire, asked: Asked) -> bool | None:
-        request, about = asked.json(), {"io.modelcontextprotocol/subscriptionId": asked.json()["id"]}
-        if request["method"] != subscriptions.LISTEN:
-            wire.send(content({"jsonrpc": "2.0", "id": request["id"], "result": DISCOVERED}))
-            return True  # the connection goes on
-        wire.send(STREAM_HEAD, event(note(subscriptions.ACKNOWLEDGED, {"notifications": {}, "_meta": about})))
-        changed = event(note(TOOLS, {"_meta": {**about, "filled": "x" * 300_000}}))
-        for _ in range(events_sent):
-            if not select.select([], [wire.sock], [], 0.1)[1]:
-                full.set()
-            wire.send(changed)
-        ended = {"resultType": "complete", "_meta": about}
-        wire.send(event({"jsonrpc": "2.0", "id": request["id"], "result": ended}), END)
-        return None
-
-    with ScriptedServer(post=answer) as server, Client(server.url, revision="2026-07-28") as client:
-        with client.listen(tools=True) as events:
-            assert full.wait(PATIENCE)
-            if end == "read":
-                assert sum(each.method == TOOLS for each in events) == events_sent
-                assert events.graceful
-        assert "mcp-listen" not in [thread.name for thread in threading.enumerate()]
-
-
-def note(method: str, params: Any) -> Any:
-    return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
 IS_OVER = """

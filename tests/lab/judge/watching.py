@@ -32,7 +32,6 @@ ON_PURPOSE: dict[str, set[str]] = {
     # Servers by hand, one of which prints between its messages.
     "test_noise::": {"results_have_a_type", "result_or_error", "is_json_rpc", "bodies_are_messages",
                      "stdout_has_messages_only", "result_answers_a_request", "streams_are_not_buffered"},
-    "test_listening::test_a_server_on_http_feels": {"streams_are_not_buffered"},
     # What is refused, and has to be sent for that.
     "test_rounds::test_what_was_not_asked": {"retries_bring_the_answers"},
     "test_rounds::test_servers_that_share_keys": {"state_goes_back_as_it_came"},
