@@ -99,9 +99,13 @@ def test_any_bytes_in_any_pieces_come_out_as_they_went_in_and_the_exit_code_too(
         assert got == sent
         assert child.stderr.read() == b"%d" % len(sent)
         assert child.wait(PATIENCE) == 7
-    # The trace is readable, whatever passed.
+    # The trace is readable, whatever passed, and has each line, both ways.
     events = list(read_trace(trace))
     assert [event.end for event in events if event.end] == [{"eof": "client"}, {"exit": 7}]
+    for way in ("send", "receive"):
+        assert sum(event.direction == way and not event.end for event in events) == len(
+            [line for line in sent.split(b"\n") if line.strip()]
+        )
     assert "findings in" in report.read_text("utf-8")
 
 
