@@ -18,22 +18,13 @@ from mcp_ref.kit.threads.deadline import Clock, Deadline, has_ended
 from mcp_ref.revisions import REVISIONS
 from tests.eras import MODERN, open_client
 from tests.peers import Answerer, Deaf, terms
+from tests.support.clock import Clock as Time
 from tests.support.wire import PATIENCE, Background, opened, to_client
-
-
-class Time:
-    """A clock that goes on when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    fake = Time()
+    fake = Time(1000.0)
     for module in (deadline_module, peer_module, rounds_module):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=fake))
     return fake
@@ -42,87 +33,52 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 FORM: Any = {"type": "object", "properties": {}}
 
 
-# -- Deadline -----------------------------------------------------------------------------------------------------
+# -- Deadline and Clock -------------------------------------------------------------------------------------------
 
 
-def test_a_deadline_passes() -> None:
+@pytest.mark.parametrize("seconds", [3, 2.99986])
+def test_a_deadline_passes_and_what_has_passed_is_told_in_milliseconds_at_most(seconds: float) -> None:
     time = Time()
-    deadline = Deadline(5, clock=time)
-    assert deadline.left() == 5
-    time.now += 4
-    assert deadline.check("waiting") == 1
+    deadline = Deadline(seconds, clock=time)
+    assert deadline.left() == seconds
     time.now += 2
+    assert deadline.check("waiting") == seconds - 2
+    time.now += 1
     assert deadline.left() == 0
-    with pytest.raises(RequestTimeout, match="timed out after 5 s waiting"):
-        deadline.check("waiting")
-
-
-def test_what_has_passed_is_told_in_milliseconds_at_most() -> None:
-    time = Time()
-    deadline = Deadline(2.99986, clock=time)
-    time.now += 3
     with pytest.raises(RequestTimeout, match="timed out after 3 s waiting"):
         deadline.check("waiting")
 
 
-def test_a_deadline_that_is_lifted_never_passes_and_is_not_set_again() -> None:
-    time = Time()
-    deadline = Deadline(5, maximum=60, clock=time)
-    deadline.lift()
-    deadline.extend()
-    time.now += 1e9
-    assert deadline.check("waiting") is None
-
-
 def test_progress_starts_the_timeout_again_up_to_the_maximum() -> None:
     time = Time()
-    deadline = Deadline(10, 25, clock=time)
-    time.now += 8
-    deadline.extend()
-    assert deadline.left() == 10
-    time.now += 9
-    deadline.extend()
-    assert deadline.left() == 8
-    time.now += 8
-    deadline.extend()
-    assert deadline.left() == 0
-
-
-def test_without_a_maximum_progress_extends_nothing() -> None:
-    time = Time()
-    deadline = Deadline(10, clock=time)
-    time.now += 8
-    deadline.extend()
-    assert deadline.left() == 2
-
-
-# -- Clock --------------------------------------------------------------------------------------------------------
-
-
-def test_a_paused_clock_stands_still_and_goes_on_where_it_stood(time: Time) -> None:
-    clock = Clock(300)
-    start = clock()
-    clock.__enter__()
-    clock.__enter__()
-    time.now += 50
-    assert clock() == start
-    clock.__exit__()
-    time.now += 50
-    assert clock() == start, "the outer pause is still open"
-    clock.__exit__()
-    assert clock() == start
-    time.now += 1
-    assert clock() == start + 1
+    deadline, without_maximum, lifted = (
+        Deadline(10, 25, clock=time),
+        Deadline(10, clock=time),
+        Deadline(5, 60, clock=time),
+    )
+    lifted.lift()
+    for passed, left, left_without in ((8, 10, 2), (9, 8, 0), (8, 0, 0)):
+        time.now += passed
+        for each in (deadline, without_maximum, lifted):
+            each.extend()
+        assert (deadline.left(), without_maximum.left()) == (left, left_without)
+    assert lifted.check("waiting") is None, "it never passes and is not set again"
 
 
 def test_a_pause_counts_up_to_its_limit(time: Time) -> None:
     clock = Clock(300)
     start = clock()
-    clock.__enter__()
-    time.now += 310
+    with clock:
+        with clock:
+            time.now += 50
+            assert clock() == start
+        time.now += 50
+        assert clock() == start, "the outer pause is still open"
+        time.now += 210
+        assert clock() == start + 10, "310 seconds have passed"
     assert clock() == start + 10
-    clock.__exit__()
-    assert clock() == start + 10
+    time.now += 1
+    assert clock() == start + 11
 
 
 # -- calls --------------------------------------------------------------------------------------------------------
@@ -220,7 +176,7 @@ def test_a_maximum_asks_for_progress() -> None:
         request = wire.receive()
         assert "progressToken" in request["params"]["_meta"]
         wire.answer(request["id"], {})
-        call.outcome()
+        assert call.outcome() is None
 
 
 def test_time_stands_still_while_the_client_answers_a_question(time: Time) -> None:
@@ -247,7 +203,7 @@ def test_time_stands_still_while_the_client_answers_a_question(time: Time) -> No
         assert call.outcome() is None
 
 
-def test_time_stands_still_while_the_user_gives_what_the_server_needs_first(time: Time) -> None:
+def test_the_rounds_of_a_call_share_its_time_which_stands_still_while_the_user_answers(time: Time) -> None:
     """The stateless era: the question is a result, and its answer goes with another request of the same call."""
 
     def elicit(message: str, schema: Any) -> Any:
@@ -255,26 +211,17 @@ def test_time_stands_still_while_the_user_gives_what_the_server_needs_first(time
         return {}
 
     question = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": FORM}}
+    asks = {"resultType": "input_required", "inputRequests": {"a": question}}
     with open_client(MODERN, {"tools": {}}, elicit=elicit) as (client, wire):
-        call = Background(client.call_tool, "t", timeout=3)
-        wire.answer(wire.receive()["id"], {"resultType": "input_required", "inputRequests": {"a": question}})
-        again = wire.receive()
-        assert again["params"]["inputResponses"] == {"a": {"action": "accept", "content": {}}}
-        wire.answer(again["id"], {"content": []})
-        assert call.outcome()["content"] == []
-
-
-def test_the_rounds_of_a_call_share_its_time(time: Time) -> None:
-    question = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": FORM}}
-    with open_client(MODERN, {"tools": {}}, elicit=lambda message, schema: {}) as (client, wire):
         call = Background(client.call_tool, "t", timeout=3)
         asked = wire.receive()["id"]
         time.now += 2
-        wire.answer(asked, {"resultType": "input_required", "inputRequests": {"a": question}})
-        again = wire.receive()["id"]
+        wire.answer(asked, asks)
+        again = wire.receive()
+        assert again["params"]["inputResponses"] == {"a": {"action": "accept", "content": {}}}
         time.now += 2
         # Makes the caller look at the clock.
-        wire.answer(again, {"resultType": "input_required", "inputRequests": {"a": question}})
+        wire.answer(again["id"], asks)
         assert isinstance(call.outcome(), RequestTimeout)
 
 
@@ -299,8 +246,6 @@ def test_a_thread_whose_start_was_interrupted_is_waited_for() -> None:
     over.set()
     assert has_ended(thread, Deadline(PATIENCE))
     assert not thread.is_alive()
-
-
-def test_a_thread_that_was_never_started_and_the_own_one_are_not_waited_for() -> None:
+    # One that was never started, and the own one, are not waited for.
     assert has_ended(threading.Thread(), Deadline(None))
     assert has_ended(threading.current_thread(), Deadline(None))

@@ -15,10 +15,7 @@ def test_after_the_time_told_there_is_a_token_and_a_refused_attempt_costs_none()
     assert limits.take("a client", "x/y") == 0.25
     clock.now += 0.25
     assert limits.take("a client", "x/y") == 0.0
-
-
-def test_idle_time_fills_the_bucket_only_up_to_its_burst() -> None:
-    clock = Clock(100.0)
+    # Idle time fills the bucket only up to its burst.
     limits = RateLimits({"x/y": Rate(per_second=10, burst=2)}, clock)
     clock.now += 3600
     assert [limits.take("a client", "x/y") for _ in range(3)] == [0.0, 0.0, pytest.approx(0.1)]

@@ -75,26 +75,18 @@ def test_no_more_jobs_run_than_the_cap_allows(pool: Any) -> None:
     let_go(second, third)
 
 
-def test_an_idle_thread_does_not_raise_the_cap(pool: Any) -> None:
-    workers, urgent, next_one = pool(1), Gate(), Gate()
-    busy = begun(workers)
-    workers.run(urgent, urgent=True)
-    urgent.go.set()
-    assert urgent.done.wait(PATIENCE)
-    workers.run(next_one)
-    assert len(workers.waiting) == 1, "the thread that ran the urgent job must not take a handler above the cap"
-    busy.go.set()
-    assert next_one.runs()
-    next_one.go.set()
-
-
 def test_an_urgent_job_passes_those_that_wait_for_a_place(pool: Any) -> None:
     workers, waiting = pool(1), Gate()
     busy = begun(workers)
     workers.run(waiting)
     urgent = begun(workers, urgent=True)
+    urgent.go.set()
+    assert urgent.done.wait(PATIENCE)
+    assert len(workers.waiting) == 1, "the thread that ran the urgent job must not take a handler above the cap"
     assert not waiting.running.is_set()
-    let_go(urgent, busy, waiting)
+    busy.go.set()
+    assert waiting.runs()
+    waiting.go.set()
 
 
 def test_no_flood_of_urgent_jobs_makes_a_flood_of_threads(pool: Any) -> None:
@@ -165,32 +157,20 @@ def test_a_job_that_blocks_for_the_peer_gives_its_place_up(pool: Any) -> None:
     third.go.set()
 
 
-@pytest.mark.parametrize("problem", [RuntimeError, SystemExit, KeyboardInterrupt])
-def test_a_job_that_fails_frees_its_place(pool: Any, problem: type[BaseException]) -> None:
+def test_a_job_that_fails_frees_its_place(pool: Any) -> None:
     workers = pool(1)
 
-    def fails() -> None:
-        raise problem("on purpose")
+    def fails(problem: BaseException) -> None:
+        raise problem
 
-    workers.run(fails)
+    for problem in (RuntimeError(), SystemExit(), KeyboardInterrupt()):
+        workers.run(partial(fails, problem))
     begun(workers).go.set()
 
 
-def test_what_waits_still_runs_after_a_stop_and_nothing_new(pool: Any) -> None:
-    workers, waiting, late = pool(1), Gate(), Gate()
-    busy = begun(workers)
-    workers.run(waiting)
-    workers.stop()
-    workers.run(late)
-    for job in (busy, waiting):
-        job.go.set()
-        assert job.done.wait(PATIENCE)
-    assert not late.running.is_set()
-
-
-def test_a_job_that_another_leads_to_still_runs_after_a_stop(pool: Any) -> None:
-    workers = pool(1)
-    gate, led_to = Gate(), threading.Event()
+def test_what_waits_and_what_a_job_leads_to_still_run_after_a_stop_and_nothing_new(pool: Any) -> None:
+    workers, waiting, late, led_to = pool(1), Gate(), Gate(), threading.Event()
+    gate = Gate()
 
     def leads() -> None:
         gate()
@@ -198,9 +178,12 @@ def test_a_job_that_another_leads_to_still_runs_after_a_stop(pool: Any) -> None:
 
     workers.run(leads)
     assert gate.runs()
+    workers.run(waiting)
     workers.stop()
-    gate.go.set()
-    assert led_to.wait(PATIENCE)
+    workers.run(late)
+    let_go(gate, waiting)
+    assert waiting.done.wait(PATIENCE) and led_to.wait(PATIENCE)
+    assert not late.running.is_set()
 
 
 def test_a_job_may_close_its_own_pool() -> None:
