@@ -10,7 +10,7 @@ from mcp_ref import Client, Context, Server, text
 from mcp_ref.client.targets import Url
 from mcp_ref.pages.client.sampling import reply
 from mcp_ref.pages.server.utilities.caching import CacheHint, ResultCache
-from tests.features.conftest import Connect, hearing, stateless_era
+from tests.features.conftest import Connect, stateless_era
 from tests.support.wire import PATIENCE
 
 every_way = stateless_era("before, no result says how long it may be kept")
@@ -76,17 +76,6 @@ def test_a_change_that_is_listened_for_ends_what_was_kept(connect: Connect) -> N
         counting.server.tool("new")(lambda: "new")
         assert events.get(PATIENCE).method == "notifications/tools/list_changed"
         assert len(client.list_tools()) == 2
-
-
-@every_way
-def test_who_does_not_listen_has_what_was_kept_until_its_time_is_over(connect: Connect) -> None:
-    counting = Counting()
-    client = connect(counting.server)
-    assert len(client.list_tools()) == 1
-    counting.server.tool("new")(lambda: "new")
-    with hearing(client, prompts=True):
-        assert len(client.list_tools()) == 1
-        assert len(client.list_tools(cached=False)) == 2
 
 
 @every_way

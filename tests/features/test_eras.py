@@ -3,7 +3,6 @@ out of which era a server is."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +28,8 @@ from tests.pages.basic.transports.streamable_http.scripted import (
     status,
     then,
 )
-from tests.support.wire import PATIENCE, Background
+from tests.slow import slow_but
+from tests.support.wire import PATIENCE, Wire, connecting
 
 MODERN, LEGACY = ["2026-07-28"], [revision.name for revision in SESSION_REVISIONS]
 BOTH = [*LEGACY, *MODERN]
@@ -75,9 +75,14 @@ def served(transport: str, revisions: list[str]) -> Iterator[Any]:
         yield service.url
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
-@pytest.mark.parametrize(("client", "server"), MATRIX)
-def test_every_cell_of_the_compatibility_matrix(client: str, server: str, transport: str) -> None:
+# Over stdio each of them starts a process.
+QUICK = [*((*cell, "http") for cell in MATRIX), ("dual", "legacy", "stdio"), ("legacy", "dual", "stdio")]
+CELLS = slow_but(QUICK, [(*cell, way) for way in ("http", "stdio") for cell in MATRIX])
+
+
+@pytest.mark.parametrize("cell", CELLS, ids="-".join)
+def test_every_cell_of_the_compatibility_matrix(cell: tuple[str, str, str]) -> None:
+    client, server, transport = cell
     expected = MATRIX[client, server]
     with served(transport, ERA[server]) as target:
         if expected in BOTH:
@@ -92,7 +97,7 @@ def test_every_cell_of_the_compatibility_matrix(client: str, server: str, transp
             assert refused.value.data["supported"] == MODERN
 
 
-# -- probing, over stdio ------------------------------------------------------------------------------------------
+# -- probing, over stdio and the like -------------------------------------------------------------------------------
 
 
 def error(code: int, data: Any = None) -> dict[str, Any]:
@@ -104,43 +109,43 @@ def unsupported(*versions: str) -> dict[str, Any]:
     return error(-32022, {"supported": list(versions), "requested": NEW})
 
 
-HELLO = ["initialize", "notifications/initialized", "tools/call"]
-
 OF_THE_SESSION_ERA: dict[str, Any] = {
-    "unknown method": {"say": error(-32601)},
-    "a code of its own": {"say": error(1)},
-    "names older versions alone": {"say": unsupported("2025-11-25", "2025-06-18")},
-    "silence": {},
-    "its end": {"exit": 1},
-    "a result of something else": {"say": {"jsonrpc": "2.0", "id": "ID", "result": {"tools": []}}},
-    "a result of another type": {"say": {"jsonrpc": "2.0", "id": "ID", "result": [1]}},
-    "no JSON-RPC": {"say": {"id": "ID"}},
-    "a word": {"line": "what?"},
+    "unknown method": error(-32601),
+    "a code of its own": error(1),
+    "names older versions alone": unsupported("2025-11-25", "2025-06-18"),
+    "a result of something else": {"jsonrpc": "2.0", "id": "ID", "result": {"tools": []}},
+    "a result of another type": {"jsonrpc": "2.0", "id": "ID", "result": [1]},
+    # These are not answers: time has to pass.
+    "silence": None,
+    "no JSON-RPC": {"id": "ID"},
+    "a word": "what?",
 }
-SILENT = {"silence", "a word", "no JSON-RPC"}
+
+
+def answer_to(wire: Wire, said: Any) -> None:
+    """Answer the request that comes, the probe."""
+    probe = wire.receive()
+    assert probe["method"] == "server/discover"
+    if said is not None:
+        wire.send({**said, "id": probe["id"]} if isinstance(said, dict) else said)
+
+
 """What is not an answer: time has to pass."""
-
-
-def old_server(does: Any, said: Any) -> Command:
-    """A command that nothing is known of: its last argument is new."""
-    script = "tests/features/old_server.py"
-    return Command([sys.executable, "-S", "-E", script, json.dumps(does), uuid4().hex], stderr=said)
 
 
 @pytest.mark.parametrize("how", OF_THE_SESSION_ERA)
 def test_a_server_over_stdio_is_of_the_session_era(how: str) -> None:
-    said = SimpleQueue[str]()
-    command = old_server(OF_THE_SESSION_ERA[how], said.put)
-    with dialling(command, probe_timeout=0.3 if how in SILENT else PATIENCE) as client:
-        assert client.revision.name == OLD
-        assert client.call_tool("hello")["content"] == [text("old")]
-        assert said.get(timeout=PATIENCE) == "server/discover"
-        asked = [said.get(timeout=PATIENCE) for _ in range(len(HELLO) + (how in SILENT))]
-        # A client that waits no longer says so.
-        assert asked == (["notifications/cancelled", *HELLO] if how in SILENT else HELLO)
-    # It is known now, and is not asked again.
-    with dialling(command):
-        assert [said.get(timeout=PATIENCE) for _ in range(2)] == ["initialize", "notifications/initialized"]
+    silent = how in ("silence", "no JSON-RPC", "a word")
+    with connecting(revision=BOTH, probe_timeout=0.1 if silent else PATIENCE) as (client, wire, opening):
+        answer_to(wire, OF_THE_SESSION_ERA[how])
+        if silent:
+            # A client that waits no longer says so.
+            assert wire.receive()["method"] == "notifications/cancelled"
+        asked = wire.receive()
+        assert (asked["method"], asked["params"]["protocolVersion"]) == ("initialize", OLD)
+        wire.answer(asked["id"], OPENED)
+        assert wire.receive()["method"] == "notifications/initialized"
+        assert opening.outcome() is client and client.revision.name == OLD
 
 
 @pytest.mark.parametrize(
@@ -149,19 +154,18 @@ def test_a_server_over_stdio_is_of_the_session_era(how: str) -> None:
     ids=["-32021", "later versions alone", "no versions"],
 )
 def test_a_server_over_stdio_with_a_modern_error_is_not_opened_with_initialize(answer: Any) -> None:
-    said = SimpleQueue[str]()
-    with pytest.raises(ErrorResponse) as refused:
-        dialling(old_server({"say": answer}, said.put)).connect()
-    assert refused.value.code == answer["error"]["code"]
-    assert [said.get(timeout=PATIENCE), said.empty()] == ["server/discover", True]
+    with connecting(revision=BOTH) as (_, wire, opening):
+        answer_to(wire, answer)
+        refused = opening.outcome()
+        assert isinstance(refused, ErrorResponse) and refused.code == answer["error"]["code"]
+        assert not isinstance(wire.receive(), dict), "nothing more is said, and the connection ends"
 
 
 def test_a_client_of_the_stateless_era_alone_finds_no_comfort_in_silence() -> None:
-    said = SimpleQueue[str]()
-    with pytest.raises(RequestTimeout):
-        dialling(old_server({}, said.put), MODERN, connect_timeout=0.5).connect()
-    asked = [said.get(timeout=PATIENCE) for _ in range(2)]
-    assert (asked, said.empty()) == (["server/discover", "notifications/cancelled"], True)
+    with connecting(revision=MODERN, connect_timeout=0.2) as (_, wire, opening):
+        answer_to(wire, None)
+        assert isinstance(opening.outcome(), RequestTimeout)
+        assert wire.receive()["method"] == "notifications/cancelled"
 
 
 def test_a_server_that_is_not_there_is_neither() -> None:
@@ -176,9 +180,11 @@ def test_a_server_that_is_not_there_is_neither() -> None:
 # -- probing, over HTTP -------------------------------------------------------------------------------------------
 
 
+OPENED = {"protocolVersion": OLD, "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}
+
+
 def opened(request_id: int = 1) -> bytes:
-    members = {"protocolVersion": OLD, "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}
-    return content(result(request_id, **members), "Mcp-Session-Id: s")
+    return content(result(request_id, **OPENED), "Mcp-Session-Id: s")
 
 
 def body(code: int, request_id: Any = 1, data: Any = None) -> dict[str, Any]:
@@ -278,29 +284,13 @@ def test_a_server_on_http_that_stays_silent_is_a_time_out_and_nothing_is_known_o
 # -- a version of both --------------------------------------------------------------------------------------------
 
 
-FOUND = content({**result(1), "result": discovered({"tools": {}}, NEW)})
-
-
 def test_a_refusal_in_mid_conversation_that_names_no_other_version_is_raised() -> None:
     refusal = content(body(-32022, 2, {"supported": ["2027-01-01"]}), code=400)
-    with ScriptedServer(post=[FOUND, refusal]) as server, dialling(server.url) as client:
+    found = content({**result(1), "result": discovered({"tools": {}}, NEW)})
+    with ScriptedServer(post=[found, refusal]) as server, dialling(server.url) as client:
         with pytest.raises(ErrorResponse) as refused:
             client.call_tool("hello")
         assert refused.value.code == -32022
-
-
-def test_a_refusal_in_mid_conversation_that_names_older_versions_means_the_other_era() -> None:
-    older = {"supported": [OLD], "requested": NEW}
-    tools = {"protocolVersion": OLD, "capabilities": {"tools": {}}, "serverInfo": {"name": "old", "version": "1"}}
-    answers = [
-        *(FOUND, content(body(-32022, 2, older), code=400)),
-        *(content(body(-32022, 1, older), code=400), content(result(1, **tools)), status(202)),
-        content(result(2, content=[text("old")])),
-    ]
-    with ScriptedServer(post=answers) as server, dialling(server.url) as client:
-        assert client.revision.name == NEW
-        assert client.call_tool("hello")["content"] == [text("old")]
-        assert client.revision.name == OLD
 
 
 # -- what is remembered -------------------------------------------------------------------------------------------
@@ -368,16 +358,3 @@ def test_a_client_finds_the_era_out_again_when_an_older_server_takes_over() -> N
 
 
 # -- both at once -------------------------------------------------------------------------------------------------
-
-
-def test_clients_of_both_eras_call_one_server_at_once() -> None:
-    server = build(BOTH)
-    with server.serve_http() as service, dialling(service.url) as new, dialling(service.url, LEGACY) as old:
-
-        def many(client: Client) -> set[str]:
-            return {client.call_tool("hello")["content"][0]["text"] for _ in range(25)}  # type: ignore[typeddict-item]
-
-        calls = [Background(many, client) for client in (new, old) * 4]
-        assert [call.outcome() for call in calls] == [{NEW}, {OLD}] * 4
-        # Only one of the two has a session.
-        assert len(server.sessions) == 1

@@ -457,15 +457,6 @@ def test_requests_whose_handlers_wait_have_so_many_bytes(monkeypatch: pytest.Mon
 # -- many at once -------------------------------------------------------------------------------------------------
 
 
-def test_a_session_that_nobody_uses_takes_64_kib(server: Server) -> None:
-    with Front(server) as front:
-        front.open()
-        with using_at_most(200 * 64 * 1024):
-            for _ in range(200):
-                front.headers.pop("mcp-session-id")
-                front.open()
-
-
 @pytest.fixture
 def many_descriptors() -> Iterator[None]:
     """Two for each of 2,000 connections, whose both ends are in this process."""

@@ -180,25 +180,6 @@ def test_a_disk_that_is_full_refuses_tasks_and_an_outcome_is_written_later(tmp_p
         assert said(task.result(LIMIT)) == "released"
 
 
-def test_a_database_that_is_locked_refuses_tasks(tmp_path: Path) -> None:
-    store = SqliteTasks(tmp_path / "tasks.db")
-    store._connection.execute("PRAGMA busy_timeout = 50")
-    server = make_server(Tasks(store))
-    with (
-        closing(server),
-        client_of(server, CORE) as client,
-        closing(sqlite3.connect(tmp_path / "tasks.db", isolation_level=None)) as other,
-    ):
-        client.list_tools()
-        other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(ErrorResponse) as caught:
-            client.call_tool_as_task("wait")
-        assert caught.value.code == -32603
-        other.execute("ROLLBACK")
-        release(server)
-        assert said(client.call_tool("wait")) == "released"
-
-
 def test_a_file_that_is_not_a_database_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "tasks.db").write_text("this is not a database, and has more than a hundred bytes" * 10, "utf-8")
     (tmp_path / "tasks.db").chmod(0o600)

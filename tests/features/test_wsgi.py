@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -93,13 +91,6 @@ def test_headers_that_were_sent_twice_are_not_two_chances(running: Running) -> N
         assert int(answer.split()[1]) == status, answer
 
 
-def test_takes_a_body_in_chunks_whoever_reads_them(running: Running) -> None:
-    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    answer = requests.post(running.url, headers=headers, data=iter([BODY[:9], BODY[9:]]), timeout=PATIENCE)
-    # Read, it is a message without a session.
-    assert (answer.status_code, answer.json()["error"]["message"]) == (400, "Mcp-Session-Id is missing")
-
-
 @pytest.mark.slow
 def test_a_handler_can_close_its_stream_where_the_server_shows_its_socket() -> None:
     """The client polls for the rest; elsewhere the stream ends with the handler, and it comes then."""
@@ -163,18 +154,6 @@ def test_starts_with_its_first_request_and_ends_once() -> None:
     server.close()
     application.close()
     assert began == ["began", "ended"]
-
-
-def test_nobody_who_serves_otherwise_imports_any_of_it() -> None:
-    program = (
-        "import sys\nfrom mcp_ref import Client, Server\nserver = Server('s')\n"
-        "server.tool('hello')(lambda: 'hello')\n"
-        "with server.serve_http() as http, Client(http.url) as client:\n    client.call_tool('hello')\n"
-        "print([name for name in sys.modules if name.startswith('mcp_ref.') and name.rpartition('.')[2] in"
-        " ('wsgi', 'bus', 'keys', 'processes')])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
-    assert done.stdout == "[]\n"
 
 
 def test_a_guarded_application_must_know_its_own_url() -> None:
