@@ -19,9 +19,10 @@ from mcp_ref.lab.judge.check import check
 from mcp_ref.recording.record import TraceEvent
 from tests.lab.judge.rules import rows
 from tests.lab.judge.seeds import Seed
-from tests.lab.judge.test_between import PATIENCE, _Answering, head, proxied
+from tests.lab.judge.test_between import Answering, head, proxied
 from tests.lab.judge.test_check import CASES, planted
 from tests.slow import slow_but
+from tests.support.wire import PATIENCE
 
 HINTS = {row["rule"] for row in rows() if row.get("level") == "HINT"}
 Step = tuple[dict[str, Any], bytes]
@@ -60,7 +61,7 @@ def play(made: list[TraceEvent]) -> list[TraceEvent]:
     told: dict[str, Queue[Step]] = defaultdict(Queue)
     came: Queue[str] = Queue()
 
-    def answer(handler: _Answering, _: bytes) -> None:
+    def answer(handler: Answering, _: bytes) -> None:
         name = handler.headers["x-exchange"]
         came.put(name)
         facts, body = told[name].get(timeout=PATIENCE)
