@@ -61,7 +61,6 @@ def test_a_file_that_cannot_be_read_as_a_whole_is_named(text: str, tmp_path: Pat
         ({}, "a command or a url"),
         ({"command": "x", "url": "https://x"}, "must have either a command or a url"),
         ({"command": "x", "type": "http"}, "type must fit"),
-        ({"url": "https://x", "type": "carrier pigeon"}, "type must fit"),
         ({"url": "https://x", "type": []}, "type must fit"),
         ({"command": 1}, "command must be a string"),
         ({"command": "python server.py"}, "its arguments belong in args"),
@@ -75,11 +74,10 @@ def test_a_file_that_cannot_be_read_as_a_whole_is_named(text: str, tmp_path: Pat
         ({"command": "x", "startTimeoutMs": True}, "startTimeoutMs must be a number"),
         ({"command": "x", "revision": "2020-01-01"}, "revision must be one"),
         ({"command": "x", "tools": {"allow": "all"}}, "tools.allow must be a list"),
-        ({"command": "x", "tools": {"deny": 5}}, "tools.deny must be a list"),
-        ({"url": "x"}, "url must begin with http:// or https://"),
         ({"command": "x", "disabled": "secret"}, "disabled must be true or false"),
-        ({"command": "x", "enabled": 0}, "enabled must be true or false"),
         ({"serverUrl": "ftp://secret"}, "serverUrl must begin with http:// or https://"),
+        # All of them at once.
+        ({"command": "x", "args": [1], "env": {"A": "${MISS}"}, "timeoutMs": 0}, "; env.A needs the variable MISS"),
     ],
 )
 def test_a_wrong_entry_disables_itself_alone_and_says_no_value(given: Any, problem: str) -> None:
@@ -89,17 +87,9 @@ def test_a_wrong_entry_disables_itself_alone_and_says_no_value(given: Any, probl
     assert found["right"].problem is None and found["right"].target == Command(["x"], {}, inherit=[])
 
 
-def test_all_faults_of_an_entry_are_told_at_once() -> None:
-    problem = one({"command": "x", "args": [1], "env": {"A": "${MISS}"}, "timeoutMs": 0}).problem
-    assert problem is not None and problem.count(";") == 2
-
-
-@pytest.mark.parametrize("name", ["", "a/b", "a\nb", "a\u202eb", "x" * 65])
-def test_a_name_is_short_and_has_no_slash_and_no_control_characters(name: str) -> None:
-    assert "a name has" in str(read_entries({"servers": {name: {"command": "x"}}})[name].problem)
-
-
-def test_names_that_differ_in_case_alone_are_both_refused() -> None:
+def test_a_name_is_short_and_plain_and_differs_from_others_in_more_than_case() -> None:
+    for name in ("", "a/b", "a\nb", "a\u202eb", "x" * 65):
+        assert "a name has" in str(read_entries({"servers": {name: {"command": "x"}}})[name].problem)
     found = read_entries({"servers": {"Files": {"command": "x"}, "files": {"command": "y"}, "z": {"command": "z"}}})
     assert [entry.problem is None for entry in found.values()] == [False, False, True]
 
@@ -119,14 +109,12 @@ def test_reads_what_belongs_to_one_server() -> None:
     assert found.target.inherit == ["X"]
 
 
-@pytest.mark.parametrize(
-    ("given", "disabled"),
-    [({}, False), ({"disabled": True}, True), ({"disabled": False}, False), ({"enabled": False}, True),
-     ({"enabled": True}, False), ({"enabled": True, "disabled": True}, True)],
-)  # fmt: skip
-def test_a_server_that_is_switched_off_either_way_is_disabled(given: Any, disabled: bool) -> None:
-    found = one({"command": "x", **given})
-    assert (found.disabled, found.problem, found.warnings) == (disabled, None, ())
+def test_a_server_that_is_switched_off_either_way_is_disabled() -> None:
+    off: list[Any] = [{"disabled": True}, {"enabled": False}, {"enabled": True, "disabled": True}]
+    on: list[Any] = [{}, {"disabled": False}, {"enabled": True}]
+    for given in (*off, *on):
+        found = one({"command": "x", **given})
+        assert (found.disabled, found.problem, found.warnings) == (given in off, None, ())
 
 
 def test_the_scheme_of_a_url_may_be_written_in_any_case() -> None:
@@ -138,25 +126,19 @@ def test_the_scheme_of_a_url_may_be_written_in_any_case() -> None:
 def test_an_env_file_comes_before_env(tmp_path: Path) -> None:
     path = tmp_path / "env"
     path.write_text("# comment\nexport A = 'a b'\n\nB=b=b\nC=\"c\"\n", "utf-8")
-    assert one({"command": "x", "envFile": str(path), "env": {"C": "d"}}).target.env == {
-        "A": "a b",
-        "B": "b=b",
-        "C": "d",
-    }
+    found = one({"command": "x", "envFile": str(path), "env": {"C": "d"}})
+    assert found.target.env == {"A": "a b", "B": "b=b", "C": "d"}
     path.write_text("nonsense", "utf-8")
     assert "line 1 is not NAME=value" in str(one({"command": "x", "envFile": str(path)}).problem)
 
 
-@pytest.mark.parametrize("kind", ["a pipe", "a device", "too large"])
-def test_an_env_file_that_would_keep_its_reader_waiting_is_refused(kind: str, tmp_path: Path) -> None:
-    path = tmp_path / "env" if kind != "a device" else Path("/dev/zero")
-    if kind == "a pipe":
-        os.mkfifo(path)
-    elif kind == "too large":
-        path.write_bytes(b"A=" + b"x" * MAX_ENV_FILE)
-    assert "envFile must be a file of at most" in str(one({"command": "x", "envFile": str(path)}).problem)
-    small = tmp_path / "small"
+def test_an_env_file_that_would_keep_its_reader_waiting_is_refused(tmp_path: Path) -> None:
+    pipe, large, small = (tmp_path / name for name in ("pipe", "large", "small"))
+    os.mkfifo(pipe)
+    large.write_bytes(b"A=" + b"x" * MAX_ENV_FILE)
     small.write_bytes(b"A=" + b"x" * (MAX_ENV_FILE - 2))
+    for path in (pipe, large, "/dev/zero"):
+        assert "envFile must be a file of at most" in str(one({"command": "x", "envFile": str(path)}).problem)
     assert one({"command": "x", "envFile": str(small)}).problem is None
 
 
@@ -170,10 +152,9 @@ def test_what_is_shown_has_the_whole_command_and_no_secret(tmp_path: Path) -> No
     assert found.shown["command"] == ["x", "here", "${TOKEN}", "y" * 300] and found.shown["folder"] == os.getcwd()
     shown = json.dumps(found.shown)
     assert "swordfish" not in shown and "herring" not in shown and "--require evil" in shown
-    url = one(
-        {"url": "https://me:swordfish@x/mcp?token=swordfish&a=b", "headers": {"Authorization": "Bearer swordfish"}}
-    )
-    assert "swordfish" not in json.dumps(url.shown) and "a=b" in json.dumps(url.shown)
+    headers = {"Authorization": "Bearer swordfish"}
+    shown = json.dumps(one({"url": "https://me:swordfish@x/mcp?token=swordfish&a=b", "headers": headers}).shown)
+    assert "swordfish" not in shown and "a=b" in shown
 
 
 @pytest.mark.parametrize(
@@ -197,19 +178,18 @@ def test_reads_what_the_documents_of_servers_print(
     assert one(given).problem is None
 
 
-@pytest.mark.parametrize("given", [{}, [], [[]], [{}], 5, 10**400, "x", "", None, True, {"a": {}}, {"allow": 5}, "\0"])
+@pytest.mark.parametrize("given", [{}, [], [[]], [{}], 5, "x", "", None, True, {"a": {}}, {"allow": 5}, "\0"])
 def test_no_value_of_a_member_spoils_another_entry_or_the_host(given: Any) -> None:
     members = ("command", "url", "args", "env", "cwd", "envFile", "headers", "type", "disabled", "enabled", "revision",
                "timeoutMs", "startTimeoutMs", "roots", "tools", "inheritEnv", "timeout", "trust", "else")  # fmt: skip
-    for member in members:
-        for base in ({"command": "x"}, {"url": "https://x"}):
-            config = {"servers": {"wrong": {**base, member: given}, "right": {"command": "x"}}}
-            with_all = Host(config, on_event=lambda *told: None)
-            assert with_all.servers["right"].problem is None and with_all.servers["right"].state == "waiting"
-            with_all.close()
+    wrong = {f"{kind}-{each}": {kind: "https://x", each: given} for kind in ("command", "url") for each in members}
+    wrong["command-huge"] = {"command": "x", "timeoutMs": 10**400}
+    with_all = Host({"servers": {**wrong, "right": {"command": "x"}}}, on_event=lambda *told: None)
+    assert with_all.servers["right"].problem is None and with_all.servers["right"].state == "waiting"
+    with_all.close()
 
 
-MUCH = 100_000
+MUCH = 30_000
 
 
 @pytest.mark.parametrize(

@@ -26,19 +26,23 @@ from tests.features.era_server import build
 build(sys.argv[3:]).run()
 """
 
-MORTAL = """
+OLD_SERVER = """
 import json, sys, time
+time.sleep({slow})
 open(sys.argv[1], "a").write("started\\n")
+answer = {{"result": {{"protocolVersion": "2025-03-26", "capabilities": {{}},
+                     "serverInfo": {{"name": "old", "version": "1"}}}}}}
 for line in sys.stdin:
     message = json.loads(line)
     if message["method"] == "server/discover":
-        # As the official SDK 1.0 to 1.8: what reads has died, and the process hangs until the next line.
-        sys.stdin.readline()
-        sys.exit(1)
-    result = {"protocolVersion": "2025-03-26", "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}
+        {probed}
     if "id" in message:
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+        print(json.dumps({{"jsonrpc": "2.0", "id": message["id"], **answer}}), flush=True)
 """
+# As the official SDK 1.0 to 1.8: what reads has died, and the process hangs until the next line.
+MORTAL = OLD_SERVER.format(slow=0, probed="sys.stdin.readline(); sys.exit(1)")
+# Slow to start; two starts do not fit into the time.
+SLOW_MORTAL = OLD_SERVER.format(slow=1.2, probed="sys.stdin.readline(); sys.exit(1)")
 
 SPOILED = """
 import json, sys
@@ -65,8 +69,15 @@ def starts(path: Path) -> int:
     return path.read_text("utf-8").count("started")
 
 
-@pytest.mark.parametrize("start", [0.0, SLOW, pytest.param(6.0, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("spoken", [BOTH, MODERN, OLD])
+def old(program: str, log: Path, **options: Any) -> Command:
+    return Command([sys.executable, "-S", "-E", "-c", program, str(log)], **options)
+
+
+@pytest.mark.parametrize(
+    ("start", "spoken"),
+    [*((0.0, each) for each in (BOTH, MODERN, OLD)), (SLOW, BOTH),
+     *(pytest.param(SLOW, each, marks=pytest.mark.slow) for each in (MODERN, OLD))],
+)  # fmt: skip
 def test_a_server_that_starts_slowly_is_started_once(tmp_path: Path, start: float, spoken: str) -> None:
     log = tmp_path / "log"
     command = Command([sys.executable, "-c", SERVER, str(log), str(start), *spoken.split()])
@@ -82,7 +93,7 @@ def test_a_server_that_starts_slowly_is_started_once(tmp_path: Path, start: floa
 def test_a_server_that_the_probe_has_killed_or_spoiled_is_started_once_more(tmp_path: Path, program: str) -> None:
     log = tmp_path / "log"
     began = time.monotonic()
-    with Client(Command([sys.executable, "-S", "-E", "-c", program, str(log)])) as client:
+    with Client(old(program, log)) as client:
         assert client.revision.name == "2025-03-26"
         # Its own start is next to nothing; a second of patience, and the second start.
         assert time.monotonic() - began < 1 + PATIENCE
@@ -99,7 +110,7 @@ def test_a_server_that_was_given_up_and_is_slow_to_end_has_ended_with_the_client
         return not busy and join(transport, deadline)
 
     monkeypatch.setattr(StdioClientTransport, "_join", joined)
-    with Client(Command([sys.executable, "-S", "-E", "-c", MORTAL, str(tmp_path / "log")])):
+    with Client(old(MORTAL, tmp_path / "log")):
         process, busy = closing[0]._child._process, False
         assert not process.stdout.closed
     assert process.stdout.closed and process.stderr.closed and process.returncode is not None
@@ -110,9 +121,7 @@ def test_a_slow_server_that_dies_of_the_probe_costs_the_time_once_and_is_met_at_
     tmp_path: Path,
 ) -> None:
     log = tmp_path / "log"
-    # Slow to start; it dies when it reads the probe. Two starts do not fit into the time.
-    slow = MORTAL.replace('open(sys.argv[1], "a")', 'time.sleep(1.2)\nopen(sys.argv[1], "a")', 1)
-    command = Command([sys.executable, "-S", "-E", "-c", slow, str(log)], grace=0.2)
+    command = old(SLOW_MORTAL, log, grace=0.2)
     began = time.monotonic()
     with pytest.raises(RequestTimeout, match="connect_timeout=2.2"), Client(command, connect_timeout=2.2):
         pass
@@ -124,10 +133,8 @@ def test_a_slow_server_that_dies_of_the_probe_costs_the_time_once_and_is_met_at_
 
 def test_a_time_out_names_its_option_and_what_the_server_has_said() -> None:
     silent = "import sys, time; print('cannot find the key', file=sys.stderr, flush=True); time.sleep(60)"
-    with (
-        pytest.raises(RequestTimeout) as timed_out,
-        Client(Command([sys.executable, "-S", "-I", "-c", silent], grace=0.2), connect_timeout=2),
-    ):
+    command = Command([sys.executable, "-S", "-I", "-c", silent], grace=0.2)
+    with pytest.raises(RequestTimeout) as timed_out, Client(command, connect_timeout=2):
         pass
     assert "connect_timeout=2" in str(timed_out.value)
     assert "the server has said:\n    cannot find the key" in str(timed_out.value)
@@ -137,5 +144,6 @@ def test_a_client_that_is_pinned_to_one_era_teaches_the_others_nothing(tmp_path:
     command = Command([sys.executable, "-c", SERVER, str(tmp_path / "log"), "0", *BOTH.split()])
     with Client(command, revision=OLD) as client:
         assert client.revision.name == OLD
-    with Client(command) as client:
+    # However slow the machine is.
+    with Client(command, probe_timeout=PATIENCE) as client:
         assert client.revision.name == MODERN

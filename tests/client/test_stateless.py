@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
@@ -12,24 +11,20 @@ import pytest
 from mcp_ref import Client, ErrorResponse, RemoteProtocolError
 from mcp_ref.errors import InputRefused
 from mcp_ref.kit.threads.deadline import Deadline
-from mcp_ref.pages.basic.mrtr import MAX_ROUNDS, roots_listing
+from mcp_ref.pages.basic.mrtr import MAX_ROUNDS, roots_listing, sampling
 from mcp_ref.pages.basic.transports.memory import pair
 from mcp_ref.pages.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from tests.eras import MODERN, discovered, open_client
 from tests.support.wire import PATIENCE, Background, Wire
 
-TOOLS: Any = {"tools": {"listChanged": True}}
+OLD, TOOLS = "2025-11-25", {"tools": {"listChanged": True}}
 DONE: Any = {"resultType": "complete", "content": []}
 STATE = 'e30 "ä" \n\u0000 {"not": "ours"}'
 
 
 def needs(state: str | None = STATE, **requests: Any) -> Any:
-    result: Any = {"resultType": "input_required"}
-    return {
-        **result,
-        **({"inputRequests": requests} if requests else {}),
-        **({} if state is None else {"requestState": state}),
-    }
+    members = {"inputRequests": requests or None, "requestState": state}
+    return {"resultType": "input_required", **{key: value for key, value in members.items() if value is not None}}
 
 
 def failed(wire: Wire, request: Any, code: int, message: str = "no", data: Any = None) -> None:
@@ -46,18 +41,12 @@ def test_every_request_says_its_version_who_asks_and_what_the_client_can_do() ->
     capabilities: Any = {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
     trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01", "tracestate": "a=1"}
     with open_client(MODERN, {**TOOLS, "prompts": {}}, info={"name": "mine"}, **functions) as (client, wire):
-        calls: Any = [
-            (client.discover, {}),
-            (client.list_tools_page, {"cursor": "c"}),
-            (client.call_tool, {"name": "t"}),
-            (client.get_prompt, {"name": "p"}),
-        ]
-        for call, arguments in calls:
-            under_way = Background(call, **arguments, meta=trace, cached=False)
+        named: Any = {client.call_tool: "t", client.get_prompt: "p"}
+        for call in (client.discover, client.list_tools_page, *named):
+            under_way = Background(call, *([named[call]] if call in named else []), meta=trace, cached=False)
             request = wire.receive()
             said = request["params"]["_meta"]
-            assert said[PROTOCOL_VERSION] == MODERN
-            assert said[CLIENT_INFO]["name"] == "mine"
+            assert (said[PROTOCOL_VERSION], said[CLIENT_INFO]["name"]) == (MODERN, "mine")
             assert said[CLIENT_CAPABILITIES] == capabilities
             assert trace.items() <= said.items()
             failed(wire, request, -32603)
@@ -88,9 +77,11 @@ def test_only_three_requests_may_be_answered_with_a_question(method: str) -> Non
     assert isinstance(answered(needs(r=roots_listing()), method, {}), RemoteProtocolError)
 
 
-@pytest.mark.parametrize("code", [-32000, -32002, -32019, -32042, -32050, -32603, 7])
-def test_a_code_is_handed_on_as_it_came_and_means_nothing_more(code: int) -> None:
-    with open_client(MODERN, TOOLS) as (client, wire):
+@pytest.mark.parametrize(
+    ("revision", "code"), [*((MODERN, code) for code in (-32002, -32042, -32050, 7)), (OLD, -32050)]
+)
+def test_a_code_is_handed_on_as_it_came_and_means_nothing_more(revision: str, code: int) -> None:
+    with open_client(revision, TOOLS) as (client, wire):
         call = Background(client.call_tool, "t")
         failed(wire, wire.receive(), code, "theirs", {"x": 1})
         problem = call.outcome()
@@ -103,30 +94,26 @@ def test_a_code_is_handed_on_as_it_came_and_means_nothing_more(code: int) -> Non
 
 
 def test_each_round_is_a_request_of_its_own_with_the_answers_and_the_state_as_it_came() -> None:
+    asked = [needs(r=roots_listing()), needs(None, q=roots_listing()), needs(""), needs(" ä\n==")]
+    none: Any = {"roots": []}
+    said: Any = [
+        {},
+        {"inputResponses": {"r": none}, "requestState": STATE},
+        {"inputResponses": {"q": none}},
+        {"requestState": ""},
+        {"requestState": " ä\n=="},
+    ]
     with open_client(MODERN, TOOLS, roots=[]) as (client, wire):
-        call = Background(client.call_tool, "t", {"a": 1})
-        first = wire.receive()
-        wire.answer(first["id"], needs(r=roots_listing()))
-        second = wire.receive()
-        assert second["params"]["inputResponses"] == {"r": {"roots": []}}
-        assert second["params"]["requestState"] == STATE
-        wire.answer(second["id"], needs(None, q=roots_listing()))
-        third = wire.receive()
-        assert third["params"]["inputResponses"] == {"q": {"roots": []}}
-        assert "requestState" not in third["params"]
-        wire.answer(third["id"], needs(""))
-        fourth = wire.receive()
-        assert "inputResponses" not in fourth["params"] and fourth["params"]["requestState"] == ""
-        wire.answer(fourth["id"], needs(" ä\n=="))
-        fifth = wire.receive()
-        assert fifth["params"]["requestState"] == " ä\n=="
-        wire.answer(fifth["id"], DONE)
+        call, requests = Background(client.call_tool, "t", {"a": 1}), []
+        for result in (*asked, DONE):
+            requests.append(wire.receive())
+            wire.answer(requests[-1]["id"], result)
         assert call.outcome() == DONE
-    assert len({request["id"] for request in (first, second, third, fourth, fifth)}) == 5
-    for request in (second, third, fourth, fifth):
-        assert (request["method"], request["params"]["name"]) == ("tools/call", "t")
-        assert request["params"]["arguments"] == {"a": 1}
-        assert request["params"]["_meta"] == first["params"]["_meta"]
+    assert len({request["id"] for request in requests}) == 5
+    same = requests[0]["params"]
+    assert same["arguments"] == {"a": 1}
+    for request, more in zip(requests, said, strict=True):
+        assert (request["method"], request["params"]) == ("tools/call", {**same, **more})
 
 
 def test_answers_go_with_their_own_request_alone() -> None:
@@ -167,11 +154,11 @@ def test_a_handler_that_refuses_ends_the_call_and_nothing_is_sent() -> None:
 @pytest.mark.parametrize("field", [{"tools": []}, {"toolChoice": {"mode": "auto"}}])
 def test_a_prompt_with_tools_that_were_not_declared_ends_the_call(field: Any) -> None:
     asked: list[Any] = []
+    question = sampling("hi", max_tokens=5)
+    question["params"] |= field
     with open_client(MODERN, TOOLS, sample=asked.append) as (client, wire):
         call = Background(client.call_tool, "t")
-        message = {"role": "user", "content": {"type": "text", "text": "hi"}}
-        params = {"messages": [message], "maxTokens": 5, **field}
-        wire.answer(wire.receive()["id"], needs(s={"method": "sampling/createMessage", "params": params}))
+        wire.answer(wire.receive()["id"], needs(s=question))
         problem = call.outcome()
         assert isinstance(problem, InputRefused) and "sampling.tools" in str(problem)
         assert asked == [] and wire.silent()
@@ -194,11 +181,9 @@ def mirroring() -> Iterator[tuple[Client, Wire, Any]]:
     connecting = Background(client.connect)
     wire.answer(wire.receive()["id"], discovered(TOOLS))
     connecting.outcome()
-    try:
+    with closing(client):
         yield client, wire, transport
-    finally:
-        client.close()
-        ours.close(Deadline(PATIENCE))
+    ours.close(Deadline(PATIENCE))
 
 
 def listed(*schemas: Any) -> Any:
@@ -206,15 +191,21 @@ def listed(*schemas: Any) -> Any:
     return {"resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"}
 
 
+def list_tools(client: Client, wire: Wire, *schemas: Any) -> Any:
+    """Have the client list tools of these schemas."""
+    listing = Background(client.list_tools)
+    wire.answer(wire.receive()["id"], listed(*schemas))
+    return listing.outcome()
+
+
 def marked(mark: str, kind: str = "string") -> Any:
     return {"type": "object", "properties": {"a": {"type": kind, "x-mcp-header": mark}}}
 
 
 def test_a_tool_whose_marks_break_the_rules_is_left_out_and_the_log_says_why(caplog: pytest.LogCaptureFixture) -> None:
-    with mirroring() as (client, wire, _), caplog.at_level(logging.WARNING):
-        listing = Background(client.list_tools)
-        wire.answer(wire.receive()["id"], listed({"type": "object"}, marked("a b"), marked("A"), marked("N", "number")))
-        assert [tool["name"] for tool in listing.outcome()] == ["t0", "t2"]
+    with mirroring() as (client, wire, _):
+        tools = list_tools(client, wire, {"type": "object"}, marked("a b"), marked("A"), marked("N", "number"))
+    assert [tool["name"] for tool in tools] == ["t0", "t2"]
     said = [record.getMessage().partition(", whose x-mcp-header breaks the rules: ") for record in caplog.records]
     assert [(tool, reason) for tool, _, reason in said] == [
         ("left out the tool 't1'", "x-mcp-header of a must be the name of a header, not 'a b'"),
@@ -224,18 +215,14 @@ def test_a_tool_whose_marks_break_the_rules_is_left_out_and_the_log_says_why(cap
 
 def test_over_another_transport_a_mark_means_nothing() -> None:
     with open_client(MODERN, TOOLS) as (client, wire):
-        listing = Background(client.list_tools)
-        wire.answer(wire.receive()["id"], listed(marked("a b")))
-        assert [tool["name"] for tool in listing.outcome()] == ["t0"]
+        assert [tool["name"] for tool in list_tools(client, wire, marked("a b"))] == ["t0"]
 
 
 def test_a_listed_tool_is_called_with_the_headers_that_it_asks_for() -> None:
     with mirroring() as (client, wire, transport):
         call: Any = {"method": "tools/call", "params": {"name": "t0", "arguments": {"a": "eu"}}}
         assert "Mcp-Param-Region" not in transport.mirror(call)
-        listing = Background(client.list_tools)
-        wire.answer(wire.receive()["id"], listed(marked("Region")))
-        listing.outcome()
+        list_tools(client, wire, marked("Region"))
         headers = transport.mirror(call)
         assert headers["MCP-Protocol-Version"] == MODERN
         assert (headers["Mcp-Name"], headers["Mcp-Param-Region"]) == ("t0", "eu")

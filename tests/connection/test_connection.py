@@ -86,17 +86,6 @@ def test_what_is_not_an_id_is_refused_without_one(request_id: Any) -> None:
             assert answer == {"jsonrpc": "2.0", **known}
 
 
-def test_an_id_that_is_still_in_flight_is_refused_and_the_first_request_answered() -> None:
-    go = threading.Event()
-    with a_peer(lambda incoming: go.wait(PATIENCE) and {}) as (_, wire):
-        wire.send({"jsonrpc": "2.0", "id": 7, "method": "tools/list"})
-        assert wire.request(7, "tools/list")["error"]["code"] == -32600
-        go.set()
-        assert wire.receive() == {"jsonrpc": "2.0", "id": 7, "result": {}}
-        assert wire.request("end", "ping")["id"] == "end"
-        assert wire.silent()
-
-
 def test_we_never_use_an_id_twice() -> None:
     with to_client() as (client, wire):
         seen = []
@@ -462,16 +451,6 @@ def test_meta_that_is_not_the_callers_to_set_is_refused_and_nothing_is_sent(key:
         with pytest.raises(LocalProtocolError):
             client.request("x/y", None, {"meta": {key: 1}})
         assert wire.silent()
-
-
-def test_two_conversations_number_their_requests_each_for_itself() -> None:
-    """The id that the server uses for its question may be the id of the request that it serves."""
-    with to_client(roots=[]) as (client, wire):
-        call = Background(client.ping)
-        request_id = wire.receive()["id"]
-        assert wire.request(request_id, "roots/list") == {"jsonrpc": "2.0", "id": request_id, "result": {"roots": []}}
-        wire.answer(request_id, {})
-        assert call.outcome() is None
 
 
 def test_what_carries_an_answer_is_let_go_though_the_error_in_it_is_kept() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_ref.errors import RemoteProtocolError, RequestCancelled, RequestTimeout, TransportClosed
-from mcp_ref.pages.basic.mrtr import answer_inputs, elicitation_form, retry_params, roots_listing, sampling
+from mcp_ref.pages.basic.mrtr import answer_inputs, elicitation_form, roots_listing, sampling
 
 FORM = elicitation_form("Who?", {"name": {"type": "string"}})
 SAMPLING = sampling("Capital?", max_tokens=9)
@@ -22,10 +22,6 @@ def asking(requests: Any) -> Any:
 
 def nobody(method: str, params: Any) -> Any:
     raise AssertionError("nobody is asked")
-
-
-def test_a_result_may_ask_for_nothing_but_to_come_again() -> None:
-    assert answer_inputs({"resultType": "input_required", "requestState": ""}, nobody) == {}
 
 
 @pytest.mark.parametrize("result", [{}, {"inputRequests": []}, {"requestState": 5, "inputRequests": {}}])
@@ -84,19 +80,3 @@ def test_what_ended_the_call_itself_is_not_a_refusal(problem: BaseException) -> 
 
     with pytest.raises(type(problem)):
         answer_inputs(asking({"s": SAMPLING}), answer)
-
-
-# -- the next round -----------------------------------------------------------------------------------------------
-
-
-def test_the_params_of_the_request_stay_as_they_were() -> None:
-    params = {"name": "x", "arguments": {"a": 1}, "_meta": {"progressToken": 1}}
-    before, more = dict(params), {"requestState": "s", "inputResponses": {"k": {"roots": []}}}
-    assert retry_params(params, {"requestState": "s"}, more["inputResponses"]) == {**params, **more}
-    assert params == before
-    assert retry_params(None, {"requestState": "s"}, {}) == {"requestState": "s"}
-
-
-def test_the_state_is_echoed_as_it_is() -> None:
-    for state in ("", " ", "\n padded \t\r\n", "null", "%20+%2B==", "AEAD \u00e9 \ud800 {}", "x" * 100_000):
-        assert retry_params({"name": "x"}, {"requestState": state}, {}) == {"name": "x", "requestState": state}

@@ -17,7 +17,7 @@ from mcp_ref.pages.client.sampling import UserRejected
 from mcp_ref.pages.server.utilities.caching import CacheHint, ResultCache
 from mcp_ref.pages.server.utilities.pagination import walk
 from tests.eras import discovered, open_client
-from tests.pages.server.alone import MODERN, ask, meta
+from tests.pages.server.alone import MODERN, ask, meta, without
 from tests.pages.server.fakes import FakeCaller
 from tests.support.clock import Clock
 from tests.support.wire import PATIENCE, Background, connecting
@@ -31,10 +31,7 @@ from tests.support.wire import PATIENCE, Background, connecting
         ({}, (60_000, "public")),
         ({"ttlMs": 5, "cacheScope": "private"}, (5, "private")),
         ({"ttlMs": 0}, (0, "public")),
-        ({"ttlMs": -5, "cacheScope": "odd"}, (60_000, "public")),
-        ({"ttlMs": 1.5, "cacheScope": ["public"]}, (60_000, "public")),
-        ({"ttlMs": True, "cacheScope": None}, (60_000, "public")),
-        ({"ttlMs": "7"}, (60_000, "public")),
+        *(({"ttlMs": ttl, "cacheScope": "odd"}, (60_000, "public")) for ttl in (-5, 1.5, True, "7")),
     ],
 )
 def test_hints_of_a_handler_that_are_none_are_replaced_by_those_of_the_method(own: Any, sent: Any) -> None:
@@ -47,42 +44,37 @@ def test_hints_of_a_handler_that_are_none_are_replaced_by_those_of_the_method(ow
 # -- server/utilities/caching: the client -------------------------------------------------------------------------
 
 
-def counted(server: Server) -> tuple[list[str], Any]:
-    """The methods that a client of the server sends, and a trace that writes them down."""
+def counted() -> tuple[list[str], Any]:
+    """A trace, and the methods that the client sends whose trace it is; all of them once that is closed."""
     sent: list[str] = []
-
-    def note(event: Any) -> None:
-        if event.direction == "send":
-            sent.append(event.message["method"])
-
-    return sent, note
+    return sent, lambda event: sent.append(event.message["method"]) if event.direction == "send" else None
 
 
-@pytest.mark.parametrize("hint", [CacheHint(-1), CacheHint(float("inf")), CacheHint(float("nan"))])
-def test_a_hint_is_a_number_of_seconds_and_one_of_two_scopes(hint: CacheHint) -> None:
-    with pytest.raises(ValueError, match="must be a number from 0 on"):
+@pytest.mark.parametrize(
+    ("hint", "says"),
+    [*((CacheHint(each), "must be a number from 0 on") for each in (-1, float("inf"))),
+     (CacheHint(1, "Public"), "scope")],  # type: ignore[arg-type]
+)  # fmt: skip
+def test_a_hint_is_a_number_of_seconds_and_one_of_two_scopes(hint: CacheHint, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
         Server("s", cache={"tools/list": hint})
-    odd: Any = CacheHint(1, "Public")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="scope"):
-        Server("s", cache={"tools/list": odd})
 
 
 def test_the_end_of_its_time_is_not_a_reason_to_ask_for_a_result() -> None:
     server, clock = Server("s", cache={"tools/list": CacheHint(10)}), Clock()
     server.tool("t")(lambda: "done")
-    sent, trace = counted(server)
+    sent, trace = counted()
     with Client(server, revision=MODERN, cache=ResultCache(clock=clock), trace=trace) as client:
         client.list_tools()
         client.list_tools()
         clock.now = 11
         client.call_tool("t")
         client.list_tools()
-    # The trace is whole once the client is closed.
     assert sent == ["server/discover", "tools/list", "tools/call", "tools/list"]
     # Nor does a clock of the client's own ask, when the time really ends.
     server = Server("s", cache={"tools/list": CacheHint(0.02)})
     server.tool("t")(lambda: "done")
-    sent, trace = counted(server)
+    sent, trace = counted()
     with Client(server, revision=MODERN, trace=trace) as client:
         client.list_tools()
         over = time.monotonic() + 0.2
@@ -95,7 +87,7 @@ def test_a_list_can_be_asked_for_again_from_the_beginning() -> None:
     server = Server("s", page_size=1, cache={"tools/list": CacheHint(60)})
     server.tool("a")(lambda: "")
     server.tool("b")(lambda: "")
-    sent, trace = counted(server)
+    sent, trace = counted()
     with Client(server, revision=MODERN, trace=trace) as client:
         for cached in (True, True, False):
             assert [tool["name"] for tool in client.list_tools(cached=cached)] == ["a", "b"]
@@ -145,7 +137,7 @@ def test_a_cursor_that_the_server_forgot_ends_the_pages_that_were_kept() -> None
 
 
 def test_a_tool_whose_marks_break_the_rules_is_not_registered() -> None:
-    """Which marks do is in transports/streamable_http/test_mirroring.py."""
+    """Which marks do is in transports/streamable_http/test_headers.py."""
     server = Server("s")
 
     def schema(kind: str) -> Any:
@@ -160,24 +152,16 @@ def test_a_tool_whose_marks_break_the_rules_is_not_registered() -> None:
 # -- who the two sides are ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "info",
-    [
-        None,
-        {"name": "", "version": ""},
-        *({"name": name, "version": "9", "odd": [1]} for name in ("mcp-ref", "claude-ai", "Visual Studio Code", "é")),
-    ],
-)
+@pytest.mark.parametrize("info", [None, {"name": "", "version": ""}, {"name": "mcp-ref", "version": "9", "odd": [1]}])
 def test_nothing_is_decided_by_who_the_other_side_says_it_is(info: Any) -> None:
     server = Server("s")
     server.tool("t")(lambda: "done")
-    envelope = {key: value for key, value in meta().items() if key != CLIENT_INFO}
-    envelope |= {} if info is None else {CLIENT_INFO: info}
+    said = without(meta(), CLIENT_INFO) | ({} if info is None else {CLIENT_INFO: info})
     usual = ask(server, "tools/call", {"name": "t"})
-    assert ask(server, "tools/call", {"name": "t"}, envelope=envelope) == usual
+    assert ask(server, "tools/call", {"name": "t"}, envelope=said) == usual
     with connecting(revision=MODERN) as (client, wire, opening):
-        said = {**discovered({"tools": {}}), "_meta": {} if info is None else {SERVER_INFO: info}}
-        wire.answer(wire.receive()["id"], said)
+        about = {} if info is None else {SERVER_INFO: info}
+        wire.answer(wire.receive()["id"], {**discovered({"tools": {}}), "_meta": about})
         assert opening.outcome() is client
         assert (client.server_info, client.server_capabilities) == (info or {}, {"tools": {}})
 
@@ -200,7 +184,6 @@ def test_a_client_answers_no_request_of_the_server_and_goes_on(
         jobs.clear()
         for method in ("ping", "roots/list", "sampling/createMessage", "no/such"):
             wire.send_text(f'{{"jsonrpc": "2.0", "id": 1, "method": "{method}"}}')
-        wire.send_text("[]")
         wire.send_text('{"jsonrpc": "2.0", "id": 7}')
         # It is a worker that would answer, sooner or later.
         assert jobs == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from queue import Empty, SimpleQueue
 from types import SimpleNamespace
 from typing import Any
@@ -141,23 +142,20 @@ def acknowledged(*said: Any) -> FakeStream:
     return stream
 
 
+READ: list[Callable[[Listening], Any]] = [next, lambda events: events.get(PATIENCE)]
+
+
+def assert_ended(events: Listening) -> None:
+    """Nothing more comes, however it is asked for."""
+    with pytest.raises(TransportClosed, match="has ended"):
+        events.get(PATIENCE)
+    assert list(events) == []
+
+
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts follow each other without a pause."""
     monkeypatch.setattr(listening, "REOPEN_INTERVALS", (0.0, 0.0, 0.0))
-
-
-def in_a_thread(job: Callable[[], Any]) -> Callable[[], Any]:
-    """Run it; what is returned waits for the result, or raises what it raised."""
-    running = Background(job)
-
-    def result() -> Any:
-        value = running.outcome()
-        if isinstance(value, BaseException):
-            raise value
-        return value
-
-    return result
 
 
 # -- what is asked for --------------------------------------------------------------------------------------------
@@ -166,11 +164,10 @@ def in_a_thread(job: Callable[[], Any]) -> Callable[[], Any]:
 def test_nothing_is_sent_before_the_block_is_entered() -> None:
     client = FakeClient()
     events = listen(client, tools=True)
+    for read in READ:
+        with pytest.raises(LocalProtocolError, match="enter it first"):
+            read(events)
     assert client.asked == []
-    with pytest.raises(LocalProtocolError, match="enter it first"):
-        next(events)
-    with pytest.raises(LocalProtocolError, match="enter it first"):
-        events.get(1)
 
 
 def test_listening_for_nothing_is_refused_here() -> None:
@@ -185,31 +182,29 @@ def test_listening_for_nothing_is_refused_here() -> None:
 
 def test_entering_waits_for_the_acknowledgement_and_from_then_on_there_is_no_limit() -> None:
     stream = FakeStream()
-    client = FakeClient(stream)
-    events = listen(client, tools=True, timeout=PATIENCE)
-    entering = in_a_thread(events.__enter__)
-    assert stream.reading.wait(PATIENCE)
-    assert not stream.lifted
+    events = listen(FakeClient(stream), tools=True, timeout=PATIENCE)
+    entering = Background(events.__enter__)
+    assert stream.reading.wait(PATIENCE) and not stream.lifted
     stream.acknowledge(toolsListChanged=True)
-    assert entering() is events
-    assert stream.lifted
+    assert entering.outcome() is events and stream.lifted
     assert events.honoured == {"toolsListChanged": True}
     events.close()
 
 
 def test_what_is_not_honoured_is_said_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    client = FakeClient(acknowledged())
-    with caplog.at_level(logging.WARNING), listen(client, tools=True, prompts=True, resources=["a:"]) as events:
+    with listen(FakeClient(acknowledged()), tools=True, prompts=True, resources=["a:"]) as events:
         assert events.honoured == {"toolsListChanged": True}
         assert events.refused == {"promptsListChanged": True, "resourceSubscriptions": ["a:"]}
     assert "leaves out {'promptsListChanged': True, 'resourceSubscriptions': ['a:']}" in caplog.text
 
 
-def test_a_server_that_does_not_acknowledge_in_time_is_given_up() -> None:
-    stream = FakeStream()
-    with pytest.raises(RequestTimeout), listen(FakeClient(stream), tools=True, timeout=0.01):
+@pytest.mark.parametrize(("said", "problem"), [((), RequestTimeout), ((BROKEN,), TransportClosed)])
+def test_who_is_not_acknowledged_in_time_or_at_all_has_not_entered(said: Any, problem: type[McpError]) -> None:
+    stream = FakeStream(*said)
+    client = FakeClient(stream, acknowledged())
+    with pytest.raises(problem), listen(client, tools=True, timeout=PATIENCE if said else 0.01):
         pass
-    assert len(stream.closed) == 1
+    assert (len(stream.closed), len(client.asked)) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -219,28 +214,11 @@ def test_a_server_that_does_not_acknowledge_in_time_is_given_up() -> None:
 )
 def test_anything_else_before_the_acknowledgement_breaks_the_protocol(first: Any) -> None:
     stream = FakeStream(first)
-    with (
-        pytest.raises(RemoteProtocolError, match="before it acknowledged|malformed"),
-        listen(FakeClient(stream), tools=True),
-    ):
+    broken = pytest.raises(RemoteProtocolError, match="before it acknowledged|malformed")
+    with broken, listen(FakeClient(stream), tools=True):
         pass
     # What the server has ended needs no cancellation.
     assert len(stream.closed) == (first.get("method") not in (None, CANCELLED))
-
-
-def test_a_connection_that_breaks_on_entering_is_an_error_and_not_opened_again() -> None:
-    client = FakeClient(FakeStream(BROKEN), acknowledged())
-    with pytest.raises(TransportClosed), listen(client, tools=True):
-        pass
-    assert len(client.asked) == 1
-
-
-def test_a_subscription_is_entered_once() -> None:
-    events = listen(FakeClient(acknowledged()), tools=True)
-    with events:
-        pass
-    with pytest.raises(RuntimeError, match="entered only once"):
-        events.__enter__()
 
 
 # -- iterating ----------------------------------------------------------------------------------------------------
@@ -272,13 +250,13 @@ def test_the_server_ends_it_in_any_of_the_ways_there_are(last: list[Any]) -> Non
         assert not events.graceful
         assert [event.method for event in events] == [TOOLS]
         assert events.graceful
-        assert list(events) == []
-        with pytest.raises(TransportClosed, match="has ended"):
-            events.get(1)
+        assert_ended(events)
     assert len(client.asked) == 1
+    with pytest.raises(RuntimeError, match="entered only once"):
+        events.__enter__()
 
 
-@pytest.mark.parametrize("read", [next, lambda events: events.get(PATIENCE)], ids=["next", "get"])
+@pytest.mark.parametrize("read", READ, ids=["next", "get"])
 @pytest.mark.parametrize(
     ("last", "error", "says"),
     [
@@ -300,9 +278,7 @@ def test_what_ends_the_reading_is_raised_once(
         with pytest.raises(error, match=says):
             read(events)
         assert not events.graceful
-        assert list(events) == []
-        with pytest.raises(TransportClosed, match="has ended"):
-            events.get(PATIENCE)
+        assert_ended(events)
 
 
 def test_the_iteration_may_be_left_and_taken_up_again() -> None:
@@ -322,7 +298,7 @@ def test_leaving_the_block_tells_the_server_once() -> None:
     events.close()
     assert stream.closed == ["no longer wanted"]
     assert events.closed and not events.graceful
-    assert list(events) == []
+    assert_ended(events)
 
 
 @pytest.mark.parametrize("problem", [BROKEN, RemoteProtocolError("half a message"), RequestCancelled("closed")])
@@ -331,10 +307,10 @@ def test_whatever_closing_does_to_the_stream_the_iteration_ends_quietly(problem:
     client = FakeClient(stream, acknowledged())
     with listen(client, tools=True) as events:
         stream.given_up = lambda: stream.inbox.put(problem)  # type: ignore[method-assign]
-        rest = in_a_thread(lambda: list(events))
+        rest = Background(list, events)
         assert stream.reading.wait(PATIENCE)
         events.close()
-        assert rest() == []
+        assert rest.outcome() == []
     assert len(client.asked) == 1
 
 
@@ -347,12 +323,11 @@ def test_one_that_is_closed_before_it_is_acknowledged_is_given_up(when: str) -> 
         events.close()
     elif when == "while the request is sent":
         client.before_opening = events.close
-    entering = in_a_thread(events.__enter__)
+    entering = Background(events.__enter__)
     if when == "while it waits":
         assert stream.reading.wait(PATIENCE)
         events.close()
-    with pytest.raises(RequestCancelled):
-        entering()
+    assert isinstance(entering.outcome(), RequestCancelled)
     assert (len(client.asked), len(stream.closed)) == ((0, 0) if when == "before" else (1, 1))
 
 
@@ -361,12 +336,10 @@ def test_one_that_is_closed_before_it_is_acknowledged_is_given_up(when: str) -> 
 
 @pytest.mark.usefixtures("at_once")
 def test_a_stream_that_breaks_is_asked_for_again() -> None:
-    first, second = acknowledged(note(TOOLS), BROKEN), FakeStream()
-    second.acknowledge(toolsListChanged=True, promptsListChanged=True)
-    second.inbox.put(note(PROMPTS))
+    second = FakeStream().acknowledge(toolsListChanged=True, promptsListChanged=True)
+    second.say(PROMPTS)
     second.inbox.put(CLOSING)
-    client = FakeClient(first, second)
-    reopened: list[Any] = []
+    client, reopened = FakeClient(acknowledged(note(TOOLS), BROKEN), second), list[Any]()
     with listen(client, tools=True, prompts=True, on_reopen=lambda: reopened.append(dict(events.honoured))) as events:
         assert [event.method for event in events] == [TOOLS, PROMPTS]
     assert client.asked == [client.asked[0]] * 2
@@ -385,40 +358,27 @@ def test_it_is_not_asked_for_again_where_that_is_not_wanted() -> None:
 
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize(
-    "passing",
+    ("opening", "error"),
     [
-        BROKEN,
-        HttpStatusError(503),
-        HttpStatusError(429),
-        FakeStream(RequestTimeout("no acknowledgement")),
-        FakeStream(BROKEN),
-        RequestTimeout("no connection"),
-    ],
-)
-def test_what_may_pass_is_tried_again(passing: Any) -> None:
-    client = FakeClient(acknowledged(BROKEN), passing, acknowledged(CLOSING))
-    with listen(client, tools=True) as events:
-        assert list(events) == []
-    assert len(client.asked) == 3
-
-
-@pytest.mark.usefixtures("at_once")
-@pytest.mark.parametrize(
-    ("last", "error"),
-    [
+        (BROKEN, None),
+        (FakeStream(BROKEN), None),
+        (HttpStatusError(503), None),
+        (HttpStatusError(429), None),
+        (RequestTimeout("no connection"), None),
+        (FakeStream(RequestTimeout("no acknowledgement")), None),
         (HttpStatusError(401), HttpStatusError),
         (LocalProtocolError("the client is closed"), LocalProtocolError),
         (FakeStream(failing()), ErrorResponse),
         (FakeStream(CLOSING), RemoteProtocolError),
     ],
 )
-def test_what_will_not_pass_is_raised(last: Any, error: type[McpError]) -> None:
-    client = FakeClient(acknowledged(BROKEN), last, acknowledged(CLOSING))
+def test_what_may_pass_is_tried_again_and_what_will_not_is_raised(opening: Any, error: type[McpError] | None) -> None:
+    client = FakeClient(acknowledged(BROKEN), opening, acknowledged(CLOSING))
     with listen(client, tools=True) as events:
-        with pytest.raises(error):
-            next(events)
+        with pytest.raises(error) if error else nullcontext():
+            assert list(events) == []
         assert list(events) == []
-    assert len(client.asked) == 2
+    assert len(client.asked) == (2 if error else 3)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -438,11 +398,6 @@ def test_a_stream_that_has_lasted_begins_a_new_row(monkeypatch: pytest.MonkeyPat
         assert len(list(events)) == len(streams)
 
 
-def test_the_pauses_grow_and_are_bounded() -> None:
-    assert list(listening.REOPEN_INTERVALS) == sorted(listening.REOPEN_INTERVALS)
-    assert sum(listening.REOPEN_INTERVALS) < 60
-
-
 def test_closing_ends_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "REOPEN_INTERVALS", (3600.0,))
     broke = acknowledged()
@@ -457,22 +412,21 @@ def test_closing_ends_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
         events._changed.wait_for = watched  # type: ignore[method-assign]
         broke.inbox.put(BROKEN)
-        rest = in_a_thread(lambda: list(events))
+        rest = Background(list, events)
         assert pausing.wait(PATIENCE)
         events.close()
-        assert rest() == []
+        assert rest.outcome() == []
     assert len(client.asked) == 1
 
 
 @pytest.mark.usefixtures("at_once")
 def test_closing_while_it_is_opened_again_ends_it() -> None:
     second = FakeStream()
-    client = FakeClient(acknowledged(BROKEN), second)
-    with listen(client, tools=True) as events:
-        rest = in_a_thread(lambda: list(events))
+    with listen(FakeClient(acknowledged(BROKEN), second), tools=True) as events:
+        rest = Background(list, events)
         assert second.reading.wait(PATIENCE)
         events.close()
-        assert rest() == []
+        assert rest.outcome() == []
     assert second.closed
 
 
@@ -495,11 +449,10 @@ def test_one_event_can_be_waited_for_for_a_time_and_waited_for_again() -> None:
 def test_closing_ends_a_get_that_waits() -> None:
     stream = acknowledged()
     with listen(FakeClient(stream), tools=True) as events:
-        waiting = in_a_thread(events.get)
+        waiting = Background(events.get)
         assert stream.reading.wait(PATIENCE)
         events.close()
-        with pytest.raises(TransportClosed, match="has ended"):
-            waiting()
+        assert isinstance(waiting.outcome(), TransportClosed)
 
 
 def test_a_stream_is_read_one_event_ahead_and_then_waits_for_its_reader() -> None:
@@ -525,5 +478,4 @@ def test_closing_ends_the_reading_of_what_nobody_takes(unread: int) -> None:
 def test_a_callback_may_close_it() -> None:
     client = FakeClient(acknowledged(BROKEN), acknowledged(note(TOOLS)))
     with listen(client, tools=True, on_reopen=lambda: events.close()) as events:
-        with pytest.raises(TransportClosed, match="has ended"):
-            events.get(PATIENCE)
+        assert_ended(events)

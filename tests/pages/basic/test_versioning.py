@@ -56,14 +56,10 @@ def test_a_required_key_that_is_missing_is_named(key: str) -> None:
     ("key", "value"),
     [
         (PROTOCOL_VERSION, 20260728),
-        (PROTOCOL_VERSION, ["2026-07-28"]),
         (CLIENT_CAPABILITIES, []),
-        (CLIENT_CAPABILITIES, True),
         (CLIENT_CAPABILITIES, "roots"),
         (CLIENT_INFO, None),
-        (CLIENT_INFO, "c"),
         (LOG_LEVEL, 3),
-        (LOG_LEVEL, {"level": "info"}),
     ],
 )
 def test_a_key_of_the_wrong_type_is_named(key: str, value: Any) -> None:
@@ -74,11 +70,8 @@ def test_a_key_of_the_wrong_type_is_named(key: str, value: Any) -> None:
 
 def test_a_result_is_complete_unless_it_says_otherwise() -> None:
     assert complete({"a": 1}, INFO) == {"resultType": "complete", "a": 1, "_meta": {SERVER_INFO: INFO}}
-    assert complete({"resultType": "input_required"}, INFO)["resultType"] == "input_required"
-
-
-def test_a_result_that_asks_for_input_is_told_by_its_type() -> None:
-    assert is_input_required({"resultType": "input_required"})
+    asks = complete({"resultType": "input_required"}, INFO)
+    assert asks["resultType"] == "input_required" and is_input_required(asks)
     assert not any(map(is_input_required, ({"resultType": "complete"}, {}, "input_required", None)))
 
 
@@ -92,14 +85,10 @@ def test_extensions_are_named_like_keys_of_meta_with_a_prefix() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["audit", "", "/audit", "com.example/", "1com/audit", "com..example/a", "a b/c", "a/-"]
+    "name", ["audit", "", "/audit", "com.example/", "1com/audit", "com.example..a/audit", "a b/c", "a/-"]
 )
 def test_another_name_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="name of an extension"):
         checked_extensions({name: {}})
-
-
-@pytest.mark.parametrize("settings", [None, True, [], "on"])
-def test_the_settings_of_an_extension_are_an_object(settings: Any) -> None:
     with pytest.raises(ValueError, match="settings"):
-        checked_extensions({"com.example/audit": settings})
+        checked_extensions({"com.example/audit": name})
