@@ -33,7 +33,7 @@ from mcp_ref.lab.judge.narrate import Narrator
 from mcp_ref.pages.table import METHODS
 from mcp_ref.recording.record import Recorder, TraceEvent, read_trace
 from mcp_ref.revisions import REVISIONS, find_revision
-from tests.lab.cli.conftest import At
+from tests.lab.conftest import At
 from tests.slow import slow_but
 
 DEMO = ["--", sys.executable, "-m", "mcp_ref.lab.cli.demo"]

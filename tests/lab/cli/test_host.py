@@ -21,8 +21,8 @@ from mcp_ref import Answer, Cancel, Question, Server, Skills
 from mcp_ref.host.consent import KINDS
 from mcp_ref.lab.cli import host, main, render
 from mcp_ref.lab.cli.host import Console, Terminal
-from tests.lab.cli.conftest import At
 from tests.lab.cli.test_form import typed
+from tests.lab.conftest import At
 from tests.slow import slow_but
 from tests.support.clock import until
 from tests.support.wire import Background

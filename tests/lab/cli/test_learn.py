@@ -25,9 +25,10 @@ from mcp_ref.lab.testing import scripted_peer
 from mcp_ref.lab.testing.scripted_http import partner_for
 from mcp_ref.lab.testing.scripted_peer import Partner, Verdict, difference
 from tests import test_spec_notes
-from tests.features.conftest import until
 from tests.lab.cli.programs import AS_WELL, BADLY, PROGRAMS, SPOKEN, Program
+from tests.lab.conftest import is_gone
 from tests.slow import slow_but
+from tests.support.clock import until
 from tests.test_where import PROHIBITIONS
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -359,14 +360,6 @@ def test_garbage_is_judged_and_passed_over(tmp_path: Path) -> None:
     assert "has ended (exit code 0)" in verdict.why
 
 
-def is_gone(stat: Path) -> bool:
-    """Whether a process has ended; one that nobody has waited for yet is a zombie."""
-    try:
-        return stat.read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
 def test_what_a_program_has_started_is_ended_too(tmp_path: Path) -> None:
     """Children that keep the output open, one of them in a session of its own."""
     numbers = tmp_path / "numbers"
@@ -381,7 +374,7 @@ def test_what_a_program_has_started_is_ended_too(tmp_path: Path) -> None:
     assert verdict.missed == "answers · 响应"
     assert verdict.why.startswith("id: expected 1, got 2")
     for number in map(int, numbers.read_text().split()):
-        until(partial(is_gone, Path(f"/proc/{number}/stat")))
+        until(partial(is_gone, number))
 
 
 def test_an_answer_too_many_at_the_end_is_found(tmp_path: Path) -> None:
@@ -574,7 +567,7 @@ def test_a_signal_ends_the_program_that_is_marked_and_what_it_has_started(folder
         finally:
             marking.kill()
     for each in (child, parent):
-        until(partial(is_gone, Path(f"/proc/{each}/stat")))
+        until(partial(is_gone, each))
 
 
 @pytest.mark.parametrize("text", ODD)

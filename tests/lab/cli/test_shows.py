@@ -21,7 +21,8 @@ import pytest
 from mcp_ref import Client, Context, Server
 from mcp_ref.lab.cli import commands, main, render
 from mcp_ref.lab.cli.table import parser as the_parser
-from tests.lab.cli.conftest import At, Terminal
+from tests.lab.cli.conftest import Terminal
+from tests.lab.conftest import At
 
 DEMO = ["--", sys.executable, "-m", "mcp_ref.lab.cli.demo"]
 Capture = pytest.CaptureFixture[str]

@@ -10,7 +10,7 @@ import pytest
 from mcp_ref import HttpRequest
 from mcp_ref.lab.cli import main
 from tests.features.task_server import make_server
-from tests.lab.cli.conftest import At
+from tests.lab.conftest import At
 
 Capture = pytest.CaptureFixture[str]
 

@@ -12,50 +12,46 @@ from xml.etree import ElementTree
 
 import pytest
 
+from mcp_ref import Server
 from mcp_ref.lab.cli import main
 from mcp_ref.lab.testing.contract import write_contract
 from mcp_ref.lab.testing.verdict import Traffic
+from tests.lab.conftest import At
+from tests.slow import slow_but
 
-SERVER = """
-import sys
-from mcp_ref import Server
-server = Server("travel")
-@server.tool(description=sys.argv[1])
-def forecast({arguments}) -> str:
+
+def by_city(city: str) -> str:
     return city
-server.run()
-"""
 
 
-def command(folder: Path, arguments: str = "city: str", about: str = "tells") -> list[str]:
-    file = folder / "travel.py"
-    file.write_text(SERVER.replace("{arguments}", arguments), "utf-8")
-    return ["--", sys.executable, str(file), about]
+def by_days(city: str, days: int) -> str:
+    return city
 
 
-@pytest.fixture(scope="module")
-def travel(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The contract of the server, saved once."""
-    folder = tmp_path_factory.mktemp("travel")
-    assert main(["contract", "save", str(folder / "travel.json"), *command(folder)]) == 0
-    return (folder / "travel.json").read_text("utf-8")
+def travel(forecast: Callable[..., str] = by_city, about: str = "tells") -> Server:
+    server = Server("travel")
+    server.tool(name="forecast", description=about)(forecast)
+    return server
 
 
 @pytest.fixture
-def saved(travel: str, tmp_path: Path) -> Path:
+def saved(at: At, tmp_path: Path) -> Path:
+    """The contract of the server."""
     file = tmp_path / "travel.json"
-    file.write_text(travel, "utf-8")
+    assert main(["contract", "save", str(file), *at(travel())]) == 0
     return file
 
 
-def test_a_server_that_has_not_changed_keeps_its_contract(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["contract", "diff", "--strict", str(saved), *command(saved.parent)]) == 0
+def test_a_server_that_has_not_changed_keeps_its_contract(
+    saved: Path, at: At, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["contract", "diff", "--strict", str(saved), *at(travel())]) == 0
     assert capsys.readouterr().out == "0 breaking, 0 look, 0 harmless\n"
-    assert [path.name for path in saved.parent.glob("*.json*")] == ["travel.json"]
+    assert [path.name for path in saved.parent.iterdir()] == ["travel.json"]
 
 
-def test_a_break_exits_with_3(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["contract", "diff", str(saved), *command(saved.parent, "city: str, days: int")]) == 3
+def test_a_break_exits_with_3(saved: Path, at: At, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["contract", "diff", str(saved), *at(travel(by_days))]) == 3
     told = capsys.readouterr().out
     assert told.startswith("breaking: tools/forecast input.days: is required now\n")
 
@@ -88,9 +84,9 @@ def test_a_server_is_asked_in_a_revision_that_the_contract_knows(
     assert "breaking: revisions/2025-06-18: is no longer spoken" in capsys.readouterr().out
 
 
-def test_a_look_fails_with_strict_alone(saved: Path) -> None:
+def test_a_look_fails_with_strict_alone(saved: Path, at: At) -> None:
     other = saved.with_name("other.json")
-    assert main(["contract", "save", str(other), *command(saved.parent, about="asks")]) == 0
+    assert main(["contract", "save", str(other), *at(travel(about="asks"))]) == 0
     assert main(["contract", "diff", str(saved), str(other)]) == 0
     assert main(["contract", "diff", "--strict", str(saved), str(other)]) == 3
 
@@ -146,13 +142,15 @@ def test_words_that_do_not_fit_exit_with_2(words: list[str]) -> None:
     assert main(["contract", *words]) == 2
 
 
-def test_a_file_that_cannot_be_written_exits_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["contract", "save", str(tmp_path / "no" / "a.json"), *command(tmp_path)]) == 2
+def test_a_file_that_cannot_be_written_exits_with_2(at: At, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["contract", "save", str(tmp_path / "no" / "a.json"), *at(travel())]) == 2
     assert "cannot write the contract" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder"])
-def test_what_is_no_plain_file_is_not_replaced(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_plain_file_is_not_replaced(
+    kind: str, at: At, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path, victim = tmp_path / "a.json", tmp_path / "victim"
     victim.write_text("precious")
     make: dict[str, Callable[[], None]] = {
@@ -161,12 +159,12 @@ def test_what_is_no_plain_file_is_not_replaced(kind: str, tmp_path: Path, capsys
     }  # fmt: skip
     make[kind]()
     before = os.lstat(path)
-    assert main(["contract", "save", str(path), *command(tmp_path)]) == 2
+    assert main(["contract", "save", str(path), *at(travel())]) == 2
     assert "a.json is not a plain file, and stays as it is" in capsys.readouterr().err
     with pytest.raises(PermissionError):
         Traffic().save(path)
     assert os.lstat(path).st_ino == before.st_ino and victim.read_text() == "precious"
-    assert len(list(tmp_path.iterdir())) == len({path, victim, *tmp_path.glob("*.py")})
+    assert len(list(tmp_path.iterdir())) == len({path, victim})
 
 
 def test_a_contract_is_written_as_others_may_read_it_and_a_trace_is_not(tmp_path: Path) -> None:
@@ -186,12 +184,7 @@ TARGETS = {
 }
 
 
-QUICK = ("hangs", "dies")
-
-
-@pytest.mark.parametrize(
-    "does", [each if each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in TARGETS]
-)
+@pytest.mark.parametrize("does", slow_but(["hangs", "dies"], TARGETS))
 def test_a_target_that_cannot_be_asked_exits_with_4(
     does: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
