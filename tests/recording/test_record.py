@@ -7,7 +7,6 @@ import io
 import json
 import logging
 import os
-import stat
 import subprocess
 import sys
 import threading
@@ -28,25 +27,30 @@ from tests.support.wire import PATIENCE, at_once
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
-def carry(recording: Recorder, message: Any, direction: Any = "send") -> None:
-    tap = recording.tap("server", "stdio")
-    tap.note(direction, message)
+def carry(recording: Recorder, *messages: Any, direction: Any = "send") -> None:
+    for message in messages:
+        recording.tap("server", "stdio").note(direction, message)
 
 
-def shown(message: Any, direction: Any = "send") -> Any:
-    """Return what an event has of the message."""
+def shown(message: Any, direction: Any = "send") -> TraceEvent:
+    """Return the event of a message."""
     events: list[TraceEvent] = []
     with Recorder(events.append) as recording:
-        carry(recording, message, direction)
-    return events[0].message
+        carry(recording, message, direction=direction)
+    return events[0]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "trace.jsonl"
 
 
 def test_an_event_says_what_was_carried_by_whom_and_when() -> None:
     events: list[TraceEvent] = []
     with Recorder(events.append) as recording:
         carry(recording, PING)
-        carry(recording, b'{"jsonrpc":"2.0","id":1,"result":{}}\n', "receive")
-        carry(recording, "starting", "stderr")
+        carry(recording, b'{"jsonrpc":"2.0","id":1,"result":{}}\n', direction="receive")
+        carry(recording, "starting", direction="stderr")
     assert [(event.seq, event.direction, event.message) for event in events] == [
         (1, "send", PING),
         (2, "receive", {"jsonrpc": "2.0", "id": 1, "result": {}}),
@@ -57,31 +61,31 @@ def test_an_event_says_what_was_carried_by_whom_and_when() -> None:
     assert first.time > 1e9
 
 
-@pytest.mark.parametrize("data", [b"not json\n", b"\xff\xfe", b"42", b'"text"', b'{"a": NaN}', b"[" * 100_000])
+@pytest.mark.parametrize("data", [b"not json\n", b"\xff\xfe", b"42", b'{"a": NaN}', b"[" * 100_000])
 def test_what_is_not_an_object_or_array_is_kept_as_text(data: bytes) -> None:
-    assert isinstance(shown(data, "receive"), str)
+    assert isinstance(shown(data, "receive").message, str)
 
 
 def test_what_is_nested_too_deeply_to_copy_does_not_break_the_conversation() -> None:
     deep: Any = {}
     for _ in range(5000):
         deep = {"a": deep}
-    assert shown(deep) == "[nested too deeply to be shown]"
+    assert shown(deep).message == "[nested too deeply to be shown]"
 
 
 def test_an_event_is_a_copy_from_the_moment_that_it_was_noted() -> None:
     file, message = io.StringIO(), {**PING, "params": {"a": [1]}}
     with Recorder(file) as recording:
-        recording.tap("server", "stdio").note("send", message)
+        carry(recording, message)
         message["params"]["a"].append(2)
-        shown(PING)["method"] = "changed"
+        shown(PING).message["method"] = "changed"
     assert json.loads(file.getvalue())["message"]["params"] == {"a": [1]}
     assert PING["method"] == "ping"
 
 
 @pytest.mark.parametrize("problem", [RuntimeError("broken sink"), SystemExit("broken sink")])
 def test_a_sink_that_raises_is_logged_and_not_heard_of_by_the_connection_nor_by_the_other_sinks(
-    problem: BaseException, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    problem: BaseException, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[int] = []
     events: list[TraceEvent] = []
@@ -90,66 +94,17 @@ def test_a_sink_that_raises_is_logged_and_not_heard_of_by_the_connection_nor_by_
         seen.append(event.seq)
         raise problem
 
-    with caplog.at_level(logging.ERROR), Recorder(sink, tmp_path / "trace.jsonl", events.append) as recording:
-        carry(recording, PING)
-        carry(recording, PING)
+    with caplog.at_level(logging.ERROR), Recorder(sink, path, events.append) as recording:
+        carry(recording, PING, PING)
         assert recording.seq == 2
-    assert seen == [1, 2]
-    assert len(events) == len(list(read_trace(tmp_path / "trace.jsonl"))) == 2
-    assert "broken sink" in caplog.text
-    assert "failed on event 2" in caplog.text
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full disk to offer")
-def test_a_full_disk_ends_the_trace_which_the_log_says_once_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
-    events: list[TraceEvent] = []
-    told = Recorder("/dev/full", events.append)
-    with told, Client(Server("s"), revision="2025-11-25", trace=told, timeout=PATIENCE) as client:
-        for _ in range(20):
-            client.ping()
-    assert len(events) >= 40
-    assert [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR] == [
-        "a trace ends before event 1, which could not be written"
-    ]
-
-
-def test_a_file_that_fails_once_is_not_written_again_and_the_others_go_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    numbers = iter([False, True, False])
-
-    def fail(text: str) -> None:
-        if next(numbers):
-            raise OSError("disk full")
-
-    file = OpenFile(fail)
-    with Recorder(file, tmp_path / "trace.jsonl") as recording:
-        for _ in range(3):
-            carry(recording, PING)
-    assert file.numbers() == [1]
-    assert [each.seq for each in read_trace(tmp_path / "trace.jsonl")] == [1, 2, 3]
-    assert len(caplog.records) == 1
-
-
-def test_a_line_without_end_is_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_module, "_MAX_LINE", 1_000)
-    with pytest.raises(TruncatedTrace, match="/dev/zero:1: not JSON"):
-        list(read_trace("/dev/zero"))
-    assert main(["narrate", "/dev/zero"]) == 2
-
-
-def test_what_trace_accepts_becomes_a_recorder(tmp_path: Path) -> None:
-    own = Recorder(io.StringIO())
-    assert recorder(own) is own
-    with recorder(tmp_path / "trace.jsonl") as made:
-        carry(made, PING)
-    assert len(list(read_trace(tmp_path / "trace.jsonl"))) == 1
+    assert seen == [1, 2] and len(events) == len(list(read_trace(path))) == 2
+    assert "broken sink" in caplog.text and "failed on event 2" in caplog.text
 
 
 class OpenFile(io.StringIO):
     """A text file whose writing does what it is told first."""
 
-    def __init__(self, before: Callable[[str], None]) -> None:
+    def __init__(self, before: Callable[[str], Any]) -> None:
         super().__init__()
         self.before = before
 
@@ -161,16 +116,39 @@ class OpenFile(io.StringIO):
         return [json.loads(line)["seq"] for line in self.getvalue().splitlines()]
 
 
-def test_a_slow_file_keeps_nobody_who_notes_and_close_waits_for_it_as_long_as_it_may() -> None:
-    leave = threading.Event()
-    recording = Recorder(file := OpenFile(lambda text: leave.wait(PATIENCE)))
-    carry(recording, PING)
-    carry(recording, PING)
+def test_a_file_that_fails_once_is_not_written_again_and_the_others_go_on(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    numbers = iter([False, True, False])
+
+    def fail(text: str) -> None:
+        if next(numbers):
+            raise OSError("disk full")
+
+    file = OpenFile(fail)
+    with Recorder(file, path) as recording:
+        carry(recording, PING, PING, PING)
+    assert file.numbers() == [1]
+    assert [each.seq for each in read_trace(path)] == [1, 2, 3]
+    assert [each.getMessage() for each in caplog.records] == ["a trace ends before event 2, which could not be written"]
+
+
+@pytest.mark.parametrize("to_file", [True, False])
+def test_a_slow_sink_keeps_nobody_who_notes_and_close_waits_for_it_as_long_as_it_may(to_file: bool) -> None:
+    leave, seen = threading.Event(), list[int]()
+
+    def sink(event: TraceEvent) -> None:
+        assert leave.wait(PATIENCE)
+        seen.append(event.seq)
+
+    file = OpenFile(lambda text: leave.wait(PATIENCE))
+    recording = Recorder(file if to_file else sink)
+    carry(recording, PING, PING)
     recording.close(0.01)
-    assert file.numbers() == []
+    assert file.numbers() == seen == []
     leave.set()
     recording.close()
-    assert file.numbers() == [1, 2]
+    assert (file.numbers() if to_file else seen) == [1, 2]
 
 
 def test_whoever_notes_more_than_the_disk_takes_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,26 +171,10 @@ def test_whoever_notes_more_than_the_disk_takes_waits(monkeypatch: pytest.Monkey
     assert file.numbers() == [*range(1, 51)]
 
 
-def test_what_was_noted_is_written_though_a_program_ends_without_closing(tmp_path: Path) -> None:
-    program = (
-        "import sys\nfrom mcp_ref.recording.record import Recorder\n"
-        "tap = Recorder(sys.argv[1]).tap('server', 'stdio')\nfor n in range(500): tap.note('send', {'id': n})\n"
-    )
-    subprocess.run([sys.executable, "-c", program, tmp_path / "trace.jsonl"], check=True, timeout=PATIENCE)
-    assert len(list(read_trace(tmp_path / "trace.jsonl"))) == 500
-
-
 def test_many_threads_lose_no_event_and_keep_the_order() -> None:
     seen: list[int] = []
-    recording = Recorder(lambda event: seen.append(event.seq))
-
-    def run() -> None:
-        tap = recording.tap("server", "stdio")
-        for _ in range(500):
-            tap.note("send", PING)
-
-    at_once(*[run] * 8)
-    recording.close()
+    with Recorder(lambda event: seen.append(event.seq)) as recording:
+        at_once(*[lambda: carry(recording, *[PING] * 500)] * 8)
     assert seen == list(range(1, 4001))
 
 
@@ -232,41 +194,21 @@ def test_callables_are_called_by_a_thread_that_ends_with_the_recorder_and_files_
     assert seen == ["mcp-trace"] and "mcp-trace" not in threads()
 
 
-def test_a_slow_callable_keeps_nobody_who_delivers_and_close_waits_for_it_as_long_as_it_may() -> None:
-    leave = threading.Event()
-    seen: list[int] = []
-
-    def sink(event: TraceEvent) -> None:
-        assert leave.wait(timeout=30)
-        seen.append(event.seq)
-
-    recording = Recorder(sink)
-    carry(recording, PING)
-    carry(recording, PING)
-    recording.close(timeout=0.05)
-    assert seen == []
-    leave.set()
-    recording.close()
-    assert seen == [1, 2]
-
-
 def test_what_callables_are_too_slow_for_is_lost_with_a_warning(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(callbacks, "MAX_WAITING", 2)
-    entered, leave = threading.Event(), threading.Event()
-    seen: list[int] = []
+    entered, leave, seen = threading.Event(), threading.Event(), list[int]()
 
     def sink(event: TraceEvent) -> None:
         entered.set()
-        assert leave.wait(timeout=30)
+        assert leave.wait(PATIENCE)
         seen.append(event.seq)
 
     with caplog.at_level(logging.WARNING), Recorder(sink) as recording:
         carry(recording, PING)
-        assert entered.wait(timeout=30)
-        for _ in range(4):
-            carry(recording, PING)
+        assert entered.wait(PATIENCE)
+        carry(recording, *[PING] * 4)
         until(lambda: "are dropped" in caplog.text)
         leave.set()
     assert seen[:3] == [1, 2, 3] and 4 not in seen
@@ -274,8 +216,7 @@ def test_what_callables_are_too_slow_for_is_lost_with_a_warning(
 
 
 def test_a_callable_may_close_the_recorder() -> None:
-    seen: list[int] = []
-    done = threading.Event()
+    seen, done = list[int](), threading.Event()
 
     def sink(event: TraceEvent) -> None:
         seen.append(event.seq)
@@ -284,71 +225,71 @@ def test_a_callable_may_close_the_recorder() -> None:
 
     recording = Recorder(sink)
     carry(recording, PING)
-    assert done.wait(timeout=30)
+    assert done.wait(PATIENCE)
     carry(recording, PING)
     recording.close()
     assert seen == [1]
 
 
-@pytest.mark.parametrize("over_stdio", [False, True])
-def test_a_callable_may_ask_the_server_through_the_client_that_it_watches(over_stdio: bool) -> None:
+def test_a_callable_may_ask_the_server_through_the_client_that_it_watches() -> None:
     asked = threading.Event()
 
     def sink(event: TraceEvent) -> None:
         answered = event.direction == "receive" and isinstance(event.message, dict) and event.message.get("id") == 2
         if answered and not asked.is_set():
-            client.discover(timeout=5, cached=False)
+            client.discover(timeout=PATIENCE, cached=False)
             asked.set()
 
-    target: Any = [sys.executable, "-m", "mcp_ref.lab.cli.demo"] if over_stdio else Server("silent")
-    with Client(target, trace=sink) as client:
+    with Client(Server("silent"), trace=sink) as client:
         client.discover(cached=False)
-        assert asked.wait(timeout=30)
+        assert asked.wait(PATIENCE)
 
 
 # -- who closes it
 
 
-def test_a_server_that_ends_its_run_closes_the_recorder_that_it_made(tmp_path: Path) -> None:
-    path = tmp_path / "trace.jsonl"
-    code = f"""
+def test_what_trace_accepts_becomes_a_recorder(path: Path) -> None:
+    own = Recorder(io.StringIO())
+    assert recorder(own) is own
+    with recorder(path) as made:
+        carry(made, PING)
+    assert len(list(read_trace(path))) == 1
+
+
+def test_a_server_that_ends_its_run_closes_its_recorder_and_what_nobody_closes_is_written_all_the_same(
+    path: Path,
+) -> None:
+    program = f"""
 from mcp_ref import Server
+from mcp_ref.recording.record import Recorder
 seen = []
 Server("little", trace=lambda event: seen.append(event.direction)).run()
 print(seen)
-Server("little", trace={str(path)!r}).run()
+tap = Recorder({str(path)!r}).tap("server", "stdio")
+for number in range(500): tap.note("send", {{"id": number}})
 """
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=json.dumps(PING) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=True,
-    )
+        [sys.executable, "-c", program],
+        input=json.dumps(PING) + "\n", capture_output=True, text=True, timeout=PATIENCE, check=True,
+    )  # fmt: skip
     assert done.stdout.splitlines()[-1] == "['receive', 'send']"
-    assert list(read_trace(path)) == []
+    assert len(list(read_trace(path))) == 500
 
 
 # -- files
 
 
-def test_a_file_holds_one_event_in_a_line_and_is_read_back(tmp_path: Path) -> None:
-    events: list[TraceEvent] = []
-    path = tmp_path / "trace.jsonl"
+def test_a_file_holds_one_event_in_a_line_and_is_read_back(path: Path) -> None:
+    messages = [PING, {"text": "h\u00e9 \U0001f600 \u2028"}, {"half": "\ud800"}, [PING, PING]]
     with Recorder(path) as recording:
-        with Recorder(events.append) as recorder_of_events:
-            for message in (PING, {"text": "h\u00e9 \U0001f600 \u2028"}, {"half": "\ud800"}, [PING, PING]):
-                carry(recording, message)
-                carry(recorder_of_events, message)
+        carry(recording, *messages)
     assert len(path.read_bytes().split(b"\n")) == 5
     read = list(read_trace(path))
-    assert [event.message for event in read] == [event.message for event in events]
+    assert [event.message for event in read] == [shown(each).message for each in messages]
     assert [event.seq for event in read] == [1, 2, 3, 4]
 
 
-def test_a_row_spells_the_time_in_utc_with_microseconds(tmp_path: Path) -> None:
-    path = tmp_path / "trace.jsonl"
+def test_a_row_spells_the_time_in_utc_with_microseconds(path: Path) -> None:
     with Recorder(path) as recording:
         carry(recording, PING)
         # Each line is there before the recorder is closed, soon after its event.
@@ -356,43 +297,35 @@ def test_a_row_spells_the_time_in_utc_with_microseconds(tmp_path: Path) -> None:
         assert [event.message for event in read_trace(path)] == [PING]
     row = json.loads(path.read_text(encoding="utf-8"))
     assert set(row) == {"seq", "time", "thread", "conn", "direction", "peer", "transport", "message"}
-    assert row["time"].endswith("Z")
-    assert len(row["time"]) == len("2025-11-25T09:00:00.000000Z")
+    assert row["time"].endswith("Z") and len(row["time"]) == len("2025-11-25T09:00:00.000000Z")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
-def test_a_file_is_created_for_its_owner_alone(tmp_path: Path) -> None:
-    path = tmp_path / "trace.jsonl"
-    Recorder(path).close()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_file_is_created_for_its_owner_alone_and_made_so_where_it_is_to_be_exact(exact: bool, path: Path) -> None:
+    if exact:
+        path.touch(0o644)
+    Recorder(path, exact=exact).close()
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_that_the_user_opened_stays_open(tmp_path: Path) -> None:
-    file = io.StringIO()
-    with Recorder(file) as recording:
-        carry(recording, PING)
-    assert json.loads(file.getvalue())["message"] == PING
-
-
-def test_a_file_in_a_narrow_encoding_gets_escapes(tmp_path: Path) -> None:
-    path = tmp_path / "ascii.jsonl"
-    with path.open("w", encoding="ascii") as file, Recorder(file) as recording:
-        carry(recording, {"text": "\u00e9"})
+def test_a_file_that_the_user_opened_stays_open_and_gets_escapes_where_it_needs_them(path: Path) -> None:
+    with path.open("w", encoding="ascii") as file:
+        with Recorder(file) as recording:
+            carry(recording, {"text": "\u00e9"})
+        assert not file.closed
     assert [event.message for event in read_trace(path)] == [{"text": "\u00e9"}]
 
 
-def test_secrets_do_not_reach_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "trace.jsonl"
+def test_secrets_do_not_reach_the_file(path: Path) -> None:
     with Recorder(path) as recording:
         carry(recording, {"params": {"password": "hunter2"}})
-        carry(recording, b'{"result": {"accessToken": "hunter2"}}', "receive")
-        carry(recording, b'"password": "hunter2', "receive")
-        carry(recording, "login with token=hunter2", "stderr")
+        carry(recording, b'{"result": {"accessToken": "hunter2"}}', b'"password": "hunter2', direction="receive")
+        carry(recording, "login with token=hunter2", direction="stderr")
     assert "hunter2" not in path.read_text(encoding="utf-8")
 
 
-GOOD = {"seq": 1, "time": "2025-11-25T09:00:00.000000Z", "thread": "t", "direction": "send", "peer": "server"}
-GOOD |= {"transport": "stdio", "message": PING}
+GOOD = json.loads(to_row(shown(PING)))
 
 
 @pytest.mark.parametrize(
@@ -406,8 +339,7 @@ GOOD |= {"transport": "stdio", "message": PING}
         (json.dumps({**GOOD, "message": None}), "message"),
     ],
 )
-def test_reading_names_the_line_that_is_not_an_event(tmp_path: Path, line: str, problem: str) -> None:
-    path = tmp_path / "trace.jsonl"
+def test_reading_names_the_line_that_is_not_an_event(path: Path, line: str, problem: str) -> None:
     path.write_text(json.dumps(GOOD) + "\n\n" + line + "\n", encoding="utf-8")
     events = read_trace(path)
     assert next(events).message == PING
@@ -415,19 +347,19 @@ def test_reading_names_the_line_that_is_not_an_event(tmp_path: Path, line: str, 
         next(events)
 
 
-# -- exact traces -------------------------------------------------------------------------------------------------
+def test_a_line_without_end_is_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_module, "_MAX_LINE", 1_000)
+    with pytest.raises(TruncatedTrace, match="/dev/zero:1: not JSON"):
+        list(read_trace("/dev/zero"))
+    assert main(["narrate", "/dev/zero"]) == 2
 
 
-def test_an_exact_trace_hides_nothing_and_keeps_bytes_that_json_loses(tmp_path: Path) -> None:
-    path = tmp_path / "trace.jsonl"
-    path.write_text("", "utf-8")
-    path.chmod(0o644)
+def test_an_exact_trace_hides_nothing_and_keeps_bytes_that_json_loses(path: Path) -> None:
     lines = [b'{"password":"x"}', b'{"a": 1}', b'{"a":1,"a":2}', b"not json", b"\xff\xfe", b"[" * 100_000]
     with Recorder(path, exact=True) as recorder:
         tap = recorder.tap("server", "http")
         for line in lines:
             tap.note("receive", line, {"exchange": 1, "headers": {"Authorization": "Bearer x", "X-Own": "y"}})
-    assert path.stat().st_mode & 0o777 == 0o600
     first, *others = read_trace(path)
     assert first.message == {"password": "x"} and first.raw is None
     assert first.http == {"exchange": 1, "headers": {"authorization": "Bearer x", "x-own": "y"}}
@@ -438,13 +370,12 @@ def test_an_exact_trace_hides_nothing_and_keeps_bytes_that_json_loses(tmp_path: 
 
 def test_a_child_process_that_ends_is_recorded_step_by_step() -> None:
     seen: list[TraceEvent] = []
-    recorder = Recorder(seen.append)
-    tap = recorder.tap("server", "stdio")
-    tap.note("send", None, {"process": {"eof": "client"}})
-    tap.note("receive", None, {"process": {"exit": 0}})
-    recorder.close()
+    ends = [("send", {"eof": "client"}), ("receive", {"exit": 0})]
+    with Recorder(seen.append) as recording:
+        tap = recording.tap("server", "stdio")
+        for direction, end in ends:
+            tap.note(direction, None, {"process": end})  # type: ignore[arg-type]
     assert [(event.direction, event.message, event.http, event.end) for event in seen] == [
-        ("send", None, None, {"eof": "client"}),
-        ("receive", None, None, {"exit": 0}),
+        (direction, None, None, end) for direction, end in ends
     ]
     assert from_row(to_row(seen[0])).end == {"eof": "client"}
