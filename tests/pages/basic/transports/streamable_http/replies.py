@@ -12,6 +12,7 @@ from mcp_ref import Server
 from mcp_ref.kit.http.http_exchange import HttpRequest
 from mcp_ref.pages.basic.transports.sse import Event, EventParser
 from mcp_ref.pages.basic.transports.streamable_http.server import EndpointOptions, StreamableEndpoint
+from tests.support.clock import until
 
 PATIENCE = 20.0
 
@@ -83,7 +84,7 @@ class Front:
     """An endpoint and a client's memory of its session."""
 
     def __init__(self, server: Server, *, tap: Any = lambda: None, **options: Any) -> None:
-        self.endpoint = StreamableEndpoint(server, EndpointOptions(**options), tap)
+        self.endpoint: Any = StreamableEndpoint(server, EndpointOptions(**options), tap)
         self.address = "127.0.0.1"
         self.headers: dict[str, str] = {"host": "localhost:1", "content-type": "application/json", "accept": BOTH}
 
@@ -93,14 +94,16 @@ class Front:
     def __exit__(self, *exception: object) -> None:
         self.endpoint.close(PATIENCE)
 
-    def ask(self, method: str, body: Any = b"", reply: ListReply | None = None, **headers: str | None) -> ListReply:
+    def ask(
+        self, method: str, body: Any = b"", reply: ListReply | None = None, *, at: str = "/mcp", **headers: str | None
+    ) -> ListReply:
         """One HTTP request; headers given with underscores, None leaves one out."""
         reply = reply or ListReply()
         changed = {name.replace("_", "-"): value for name, value in headers.items()}
         kept = {name: value for name, value in {**self.headers, **changed}.items() if value is not None}
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        gone = partial(self.is_gone, reply)
-        self.endpoint(HttpRequest(method, "/mcp", kept, data, gone=gone, peer=self.address), reply)
+        gone, (path, _, query) = partial(self.is_gone, reply), at.partition("?")
+        self.endpoint(HttpRequest(method, path, kept, data, gone=gone, peer=self.address, query=query), reply)
         return reply
 
     def is_gone(self, reply: ListReply) -> bool:
@@ -134,10 +137,10 @@ class Front:
         return self
 
     def listen(self, reply: ListReply | None = None, **headers: str | None) -> tuple[ListReply, threading.Thread]:
-        """A GET in a thread of its own."""
+        """A GET in a thread of its own, once it has its status."""
         reply = reply or ListReply()
-        thread = threading.Thread(
-            target=self.ask, args=("GET",), kwargs={"reply": reply, "accept": "text/event-stream", **headers}
-        )
+        options = {"reply": reply, "accept": "text/event-stream", **headers}
+        thread = threading.Thread(target=self.ask, args=("GET",), kwargs=options)
         thread.start()
+        until(lambda: reply.status is not None)
         return reply, thread

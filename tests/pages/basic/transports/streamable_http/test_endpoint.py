@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from tests.pages.basic.transports.streamable_http.modern import error_of
 from tests.pages.basic.transports.streamable_http.raw import until
 from tests.pages.basic.transports.streamable_http.replies import PATIENCE, Front, ListReply
 from tests.support.clock import Clock
+from tests.support.wire import Background
 
 STREAMABLE = ["2025-03-26", "2025-06-18", "2025-11-25"]
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -42,6 +44,13 @@ def server() -> Server:
     return server
 
 
+@pytest.fixture
+def front(server: Server) -> Iterator[Front]:
+    """In a session of 2025-11-25."""
+    with Front(server) as front:
+        yield front.open(capabilities={"roots": {}})
+
+
 def call(name: str, **arguments: Any) -> Any:
     return {"name": name, "arguments": arguments}
 
@@ -62,17 +71,15 @@ def call(name: str, **arguments: Any) -> Any:
     ],
 )
 def test_what_is_not_a_message_is_400_with_an_error_that_has_its_id_if_that_could_be_read(
-    server: Server, body: Any, code: int, request_id: Any
+    front: Front, body: Any, code: int, request_id: Any
 ) -> None:
-    with Front(server) as front:
-        assert error_of(front.open().post(body)) == (400, request_id, code)
+    assert error_of(front.post(body)) == (400, request_id, code)
 
 
 @pytest.mark.parametrize("method", ["PUT", "OPTIONS", "HEAD"])
-def test_other_methods_are_405(server: Server, method: str) -> None:
-    with Front(server) as front:
-        reply = front.ask(method)
-        assert (reply.status, reply.headers["Allow"]) == (405, "POST, GET, DELETE")
+def test_other_methods_are_405(front: Front, method: str) -> None:
+    reply = front.ask(method)
+    assert (reply.status, reply.headers["Allow"]) == (405, "POST, GET, DELETE")
 
 
 @pytest.mark.parametrize(
@@ -96,78 +103,63 @@ def test_the_guards_stand_before_everything_else(revisions: list[str], headers: 
 # -- what a POST is answered with ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("revision", STREAMABLE)
-def test_a_handler_that_only_answers_is_answered_with_json(server: Server, revision: str) -> None:
-    with Front(server) as front:
-        reply = front.open(revision).request(7, "tools/call", call("echo", text="hi"))
-        assert reply.headers["Content-Type"] == "application/json"
-        assert reply.json == {"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": "hi"}]}}
-
-
 @pytest.mark.parametrize(("revision", "primed"), [("2025-03-26", False), ("2025-06-18", False), ("2025-11-25", True)])
-def test_a_handler_that_speaks_before_it_answers_gets_a_stream_which_2025_11_25_begins_with_a_priming_event(
+def test_an_answer_is_json_or_a_stream_if_the_handler_speaks_before_it_answers(
     server: Server, revision: str, primed: bool
 ) -> None:
+    """A priming event begins the streams of 2025-11-25 alone."""
     with Front(server) as front:
-        reply = front.open(revision).request(7, "tools/call", call("chatty"))
+        only = front.open(revision).request("7", "tools/call", call("echo", text="hi"))
+        assert only.headers["Content-Type"] == "application/json"
+        assert only.json == {"jsonrpc": "2.0", "id": "7", "result": {"content": [{"type": "text", "text": "hi"}]}}
+        reply = front.request(7, "tools/call", call("chatty"))
         assert reply.headers["Content-Type"] == "text/event-stream"
         assert (reply.events[0].data == "") is primed
-        assert all(event.id for event in reply.events)
         assert [message.get("method") for message in reply.messages] == ["notifications/message", None]
         assert reply.messages[-1]["id"] == 7
         assert reply.ended, "the stream ends after the response"
 
 
-def test_notifications_and_responses_are_202_without_a_body(server: Server) -> None:
-    with Front(server) as front:
-        front.open()
-        for message in (
-            {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
-            {"jsonrpc": "2.0", "method": "notifications/made-up"},
-            {"jsonrpc": "2.0", "id": 99, "result": {}},
-        ):
-            reply = front.post(message)
-            assert (reply.status, reply.body) == (202, b"")
+def test_notifications_and_responses_are_202_without_a_body(front: Front) -> None:
+    for message in (
+        {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
+        {"jsonrpc": "2.0", "method": "notifications/made-up"},
+        {"jsonrpc": "2.0", "id": 99, "result": {}},
+    ):
+        reply = front.post(message)
+        assert (reply.status, reply.body) == (202, b"")
 
 
-def test_a_question_travels_on_the_stream_of_the_request_it_belongs_to(server: Server) -> None:
-    with Front(server) as front:
-        front.open(capabilities={"roots": {}})
-        standing, _ = front.listen()
-        assert until(lambda: standing.streaming)
-        reply = ListReply()
-        asking = threading.Thread(target=front.request, args=(7, "tools/call", call("ask"), reply))
-        asking.start()
-        question = reply.wait_for(1)[0]
-        assert question["method"] == "roots/list"
-        assert front.post({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}).status == 202
-        asking.join(PATIENCE)
-        assert reply.wait_for(2)[1]["result"]["content"][0]["text"] == "0"
-        assert standing.messages == []
+def test_a_question_travels_on_the_stream_of_the_request_it_belongs_to(front: Front) -> None:
+    standing, _ = front.listen()
+    reply = ListReply()
+    asking = Background(front.request, 7, "tools/call", call("ask"), reply)
+    question = reply.wait_for(1)[0]
+    assert question["method"] == "roots/list"
+    assert front.post({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}).status == 202
+    assert asking.outcome() is reply
+    assert reply.wait_for(2)[1]["result"]["content"][0]["text"] == "0"
+    assert standing.messages == []
 
 
-def test_what_belongs_to_no_request_goes_on_one_standing_stream(server: Server) -> None:
-    with Front(server) as front:
-        front.open()
-        first, _ = front.listen()
-        second, _ = front.listen()
-        assert until(lambda: first.streaming and second.streaming)
-        server.tool("later")(lambda: "x")
-        assert until(lambda: first.messages + second.messages)
-        server.log("info", "later")
-        assert until(lambda: len(first.messages + second.messages) > 1)
-        heard = {each["method"] for each in first.messages + second.messages}
-        assert heard == {"notifications/tools/list_changed", "notifications/message"}
+def test_what_belongs_to_no_request_goes_on_one_standing_stream(server: Server, front: Front) -> None:
+    first, _ = front.listen()
+    second, _ = front.listen()
+    server.tool("later")(lambda: "x")
+    assert until(lambda: first.messages + second.messages)
+    server.log("info", "later")
+    assert until(lambda: len(first.messages + second.messages) > 1)
+    heard = {each["method"] for each in first.messages + second.messages}
+    assert heard == {"notifications/tools/list_changed", "notifications/message"}
 
 
 @pytest.mark.parametrize("listens", [True, False])
 def test_what_belongs_to_no_request_does_not_go_on_the_open_stream_of_a_post(server: Server, listens: bool) -> None:
-    spoken, leave = threading.Event(), threading.Event()
+    leave = threading.Event()
 
     @server.tool()
     def slow(ctx: Context) -> str:
         ctx.log("info", "of the call")
-        spoken.set()
         leave.wait(PATIENCE)
         return "done"
 
@@ -175,25 +167,21 @@ def test_what_belongs_to_no_request_does_not_go_on_the_open_stream_of_a_post(ser
         front.open()
         if listens:
             standing, _ = front.listen()
-            assert until(lambda: standing.streaming)
         reply = ListReply()
-        calling = threading.Thread(target=front.request, args=(7, "tools/call", call("slow"), reply))
-        calling.start()
-        assert spoken.wait(PATIENCE) and reply.wait_for(1)
+        calling = Background(front.request, 7, "tools/call", call("slow"), reply)
+        assert reply.wait_for(1)
         server.tool("later")(lambda: "x")
         if not listens:
             standing, _ = front.listen()
         # It has found its way, while the stream of the POST was open.
         assert standing.wait_for(1, 5)[0]["method"] == "notifications/tools/list_changed"
         leave.set()
-        calling.join(PATIENCE)
-        assert [message.get("method", "the answer") for message in reply.messages] == [
-            "notifications/message",
-            "the answer",
-        ]
+        assert calling.outcome() is reply
+        said = [message.get("method", "the answer") for message in reply.messages]
+        assert said == ["notifications/message", "the answer"]
 
 
-def test_a_client_that_hangs_up_has_not_cancelled(server: Server) -> None:
+def test_a_client_that_hangs_up_has_not_cancelled(server: Server, front: Front) -> None:
     finished = threading.Event()
 
     @server.tool()
@@ -202,14 +190,12 @@ def test_a_client_that_hangs_up_has_not_cancelled(server: Server) -> None:
         finished.set()
         return str(ctx.cancelled)
 
-    with Front(server) as front:
-        front.open()
-        reply = ListReply()
-        reply.broken = True
-        front.request(7, "tools/call", call("note"), reply)
-        assert finished.is_set()
-        rest = front.ask("GET", accept="text/event-stream", last_event_id="s1-0")
-        assert rest.messages[-1]["result"]["content"][0]["text"] == "False"
+    reply = ListReply()
+    reply.broken = True
+    front.request(7, "tools/call", call("note"), reply)
+    assert finished.is_set()
+    rest = front.ask("GET", accept="text/event-stream", last_event_id="s1-0")
+    assert rest.messages[-1]["result"]["content"][0]["text"] == "False"
 
 
 # -- batches ------------------------------------------------------------------------------------------------------
@@ -245,24 +231,19 @@ def test_the_session_id_is_long_random_and_visible_ascii(server: Server) -> None
 @pytest.mark.parametrize(("session", "status"), [(None, 400), ("nobody", 404)])
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 def test_an_id_is_required_once_it_was_given_and_has_to_be_that_of_a_session(
-    server: Server, method: str, session: str | None, status: int
+    front: Front, method: str, session: str | None, status: int
 ) -> None:
-    with Front(server) as front:
-        front.open()
-        accept = {"accept": "text/event-stream"} if method == "GET" else {}
-        assert front.ask(method, PING, mcp_session_id=session, **accept).status == status
+    accept = {"accept": "text/event-stream"} if method == "GET" else {}
+    assert front.ask(method, PING, mcp_session_id=session, **accept).status == status
 
 
-def test_delete_ends_the_session_and_its_streams(server: Server) -> None:
-    with Front(server) as front:
-        front.open()
-        standing, thread = front.listen()
-        assert until(lambda: standing.streaming)
-        assert front.ask("DELETE").status == 200
-        thread.join(PATIENCE)
-        assert standing.ended
-        assert front.post(PING).status == 404
-        assert len(front.endpoint.sessions._open) == 0
+def test_delete_ends_the_session_and_its_streams(front: Front) -> None:
+    standing, thread = front.listen()
+    assert front.ask("DELETE").status == 200
+    thread.join(PATIENCE)
+    assert standing.ended
+    assert front.post(PING).status == 404
+    assert len(front.endpoint.sessions._open) == 0
 
 
 def test_a_refused_initialize_leaves_no_session(server: Server) -> None:
@@ -275,16 +256,14 @@ def test_a_refused_initialize_leaves_no_session(server: Server) -> None:
 
 
 @pytest.mark.parametrize("how", ["closed", "lost"])
-def test_a_session_that_the_server_has_ended_is_404(server: Server, how: str) -> None:
-    with Front(server) as front:
-        front.open()
-        [session] = server.sessions
-        if how == "closed":
-            session.close()
-        else:
-            session.connection.fail(TransportClosed("no answer to a ping"))
-        assert [front.post(PING).status, front.ask("GET", accept="text/event-stream").status] == [404, 404]
-        assert (len(front.endpoint.sessions._open), server.sessions) == (0, ())
+def test_a_session_that_the_server_has_ended_is_404(server: Server, front: Front, how: str) -> None:
+    [session] = server.sessions
+    if how == "closed":
+        session.close()
+    else:
+        session.connection.fail(TransportClosed("no answer to a ping"))
+    assert [front.post(PING).status, front.ask("GET", accept="text/event-stream").status] == [404, 404]
+    assert (len(front.endpoint.sessions._open), server.sessions) == (0, ())
 
 
 def test_a_session_belongs_to_who_opened_it_and_the_authentication_can_refuse(server: Server) -> None:
@@ -341,44 +320,32 @@ def test_the_oldest_revision_is_agreed_on_by_who_asks_for_it_here_and_nothing_yo
 # -- standing streams and resuming --------------------------------------------------------------------------------
 
 
-def test_a_get_must_accept_an_event_stream(server: Server) -> None:
-    with Front(server) as front:
-        front.open()
-        assert front.ask("GET", accept="application/json").status == 406
+def test_a_get_must_accept_an_event_stream(front: Front) -> None:
+    assert front.ask("GET", accept="application/json").status == 406
 
 
 def test_there_may_be_so_many_streams(server: Server) -> None:
     with Front(server, max_streams_per_session=2) as front:
         front.open()
         first, _ = front.listen()
-        assert until(lambda: first.status == 200)
         second, _ = front.listen()
-        assert until(lambda: second.status is not None)
-        assert second.status == 200
+        assert (first.status, second.status) == (200, 200)
         assert front.ask("GET", accept="text/event-stream").status == 429
 
 
 @pytest.mark.parametrize("revision", STREAMABLE)
-def test_event_ids_are_unique_in_the_session_and_name_their_stream(server: Server, revision: str) -> None:
+def test_event_ids_are_unique_and_name_their_stream_which_is_resumed_after_them(server: Server, revision: str) -> None:
     with Front(server) as front:
         front.open(revision)
-        replies = [front.request(number, "tools/call", call("chatty")) for number in range(3)]
-        ids = [event.id for reply in replies for event in reply.events]
+        whole, other = (front.request(number, "tools/call", call("chatty")) for number in (7, 8))
+        ids = [str(event.id) for event in whole.events + other.events]
         assert len(set(ids)) == len(ids)
-        assert [len({str(event.id).partition("-")[0] for event in reply.events}) for reply in replies] == [1, 1, 1]
-
-
-@pytest.mark.parametrize("revision", STREAMABLE)
-def test_a_stream_that_broke_off_is_resumed_after_the_last_event(server: Server, revision: str) -> None:
-    with Front(server) as front:
-        front.open(revision)
-        whole = front.request(7, "tools/call", call("chatty"))
-        other = front.request(8, "tools/call", call("chatty"))
+        streams = [{str(event.id).partition("-")[0] for event in reply.events} for reply in (whole, other)]
+        assert [len(each) for each in streams] == [1, 1] and streams[0] != streams[1]
         first = next(event for event in whole.events if event.data)
         rest = front.ask("GET", accept="text/event-stream", last_event_id=first.id)
-        assert [message.get("id") for message in rest.messages] == [7]
-        assert rest.ended
-        assert other.messages[-1]["id"] == 8, "nothing of another stream is replayed"
+        assert [message.get("id") for message in rest.messages] == [7], "nothing of another stream is replayed"
+        assert rest.ended and other.messages[-1]["id"] == 8
 
 
 UNKNOWN = ["s1", "-2", "s1-", "s1-x", "s1-²", "s999-1", "s1-99999999999999999999"]
@@ -435,11 +402,10 @@ def test_2025_03_26_is_assumed_where_neither_header_nor_session_says_another(ser
         assert front.post(PING, mcp_protocol_version="2025-11-25").status == 200
 
 
-def test_nothing_of_a_request_is_repeated_in_a_refusal(server: Server) -> None:
-    with Front(server) as front:
-        reply = front.post(PING, mcp_session_id="<script>", origin="http://evil.example.com/<script>")
-        assert b"script" not in reply.body
-        assert "script" not in json.dumps(reply.headers)
+def test_nothing_of_a_request_is_repeated_in_a_refusal(front: Front) -> None:
+    reply = front.post(PING, mcp_session_id="<script>", origin="http://evil.example.com/<script>")
+    assert b"script" not in reply.body
+    assert "script" not in json.dumps(reply.headers)
 
 
 # -- idle sessions, and the end ------------------------------------------------------------------------------------

@@ -25,65 +25,20 @@ from tests.pages.basic.transports.streamable_http.raw import (
 from tests.pages.basic.transports.streamable_http.replies import PATIENCE
 from tests.support.clock import until
 
-NOTE = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
-
-
-class Meeting:
-    """Where a handler says that it has come, and waits until it may leave."""
-
-    def __init__(self) -> None:
-        self.entered, self.leave = threading.Semaphore(0), threading.Event()
-
-    def wait(self) -> None:
-        self.entered.release()
-        assert self.leave.wait(PATIENCE)
-
-    def arrived(self) -> bool:
-        return self.entered.acquire(timeout=PATIENCE)
-
-
-@pytest.fixture
-def meeting() -> Iterator[Meeting]:
-    meeting = Meeting()
-    yield meeting
-    meeting.leave.set()
-
-
-@pytest.fixture
-def server(meeting: Meeting) -> Server:
-    server = Server("s")
-
-    @server.tool()
-    def echo(text: str) -> str:
-        return text
-
-    @server.tool()
-    def stubborn(ctx: Context) -> str:
-        ctx.progress(1)
-        ctx.log("info", "begun")
-        meeting.wait()
-        return "done"
-
-    @server.tool()
-    def flood(ctx: Context) -> str:
-        meeting.entered.release()
-        for _ in range(300):
-            ctx.log("info", "x" * 100_000)
-        return "done"
-
-    return server
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
 @contextmanager
-def hosted(server: Server, stuck: bool = False, **options: Any) -> Iterator[HttpService]:
+def hosted(server: Server, **options: Any) -> Iterator[HttpService]:
+    """A service, of which nothing is left in the end."""
     before = descriptors()
     service = server.serve_http(**options)
     try:
         yield service
     finally:
-        assert stuck or service.close() == []
-    assert stuck or (until(lambda: not http_threads()) and server.sessions == ())
-    assert stuck or until(lambda: descriptors() <= before)
+        assert service.close() == []
+    assert until(lambda: not http_threads()) and server.sessions == ()
+    assert until(lambda: descriptors() <= before)
 
 
 def address(service: HttpService) -> tuple[str, int]:
@@ -94,17 +49,16 @@ def get(session: str, **fields: str) -> bytes:
     return request("GET", accept="text/event-stream", mcp_session_id=session, **fields)
 
 
-def test_who_listens_for_everybody_is_warned(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    with hosted(server):
+def test_who_listens_for_everybody_is_warned(caplog: pytest.LogCaptureFixture) -> None:
+    with hosted(Server("s")):
         assert caplog.text == ""
-    with hosted(server, host="0.0.0.0"):
+    with hosted(Server("s"), host="0.0.0.0"):
         assert "everybody who can reach this machine" in caplog.text
 
 
-# -- streams ------------------------------------------------------------------------------------------------------
-
-
-def test_a_standing_stream_carries_what_belongs_to_no_request_and_comments(server: Server) -> None:
+def test_a_standing_stream_carries_what_belongs_to_no_request_and_comments() -> None:
+    server = Server("s")
+    server.tool("earlier")(lambda: "x")
     with hosted(server, keep_alive=0.01) as service, Wire(address(service)) as wire, Wire(address(service)) as other:
         session = opened(other)
         wire.send(get(session))
@@ -116,9 +70,8 @@ def test_a_standing_stream_carries_what_belongs_to_no_request_and_comments(serve
 
 
 @pytest.mark.parametrize("rude", [True, False])
-def test_a_client_that_vanishes_from_its_streams_leaves_the_session_and_nothing_else(
-    server: Server, rude: bool
-) -> None:
+def test_a_client_that_vanishes_from_its_streams_leaves_the_session_and_nothing_else(rude: bool) -> None:
+    server = Server("s")
     with hosted(server, keep_alive=0.01) as service, Wire(address(service)) as other:
         session = opened(other)
         for _ in range(20):
@@ -127,36 +80,46 @@ def test_a_client_that_vanishes_from_its_streams_leaves_the_session_and_nothing_
             wire.head()
             wire.reset() if rude else wire.close()
         assert until(lambda: len(service._http._connections) == 1)
-        assert other.ask(post(call("echo", text="x"), mcp_session_id=session)).status == 200
+        assert other.ask(post(PING, mcp_session_id=session)).status == 200
         end = server.sessions[0].connection.transport
         assert until(lambda: end.attached() == 0)  # type: ignore[attr-defined]
 
 
-# -- many, and the end --------------------------------------------------------------------------------------------
+def test_the_end_is_bounded_whatever_clients_and_handlers_do() -> None:
+    server, entered, leave = Server("s"), threading.Semaphore(0), threading.Event()
 
+    @server.tool()
+    def stubborn(ctx: Context) -> str:
+        entered.release()
+        assert leave.wait(PATIENCE)
+        return "done"
 
-def test_the_end_is_bounded_whatever_clients_and_handlers_do(
-    server: Server, meeting: Meeting, caplog: pytest.LogCaptureFixture
-) -> None:
-    with hosted(server, stuck=True, limits=HttpLimits(write=60)) as service:
-        idle, half, listening, unread, deaf = (Wire(address(service), buffer=4096) for _ in range(5))
-        session = opened(idle)
-        half.send(b"POST /mcp HTTP/1.1\r\nHo")
-        listening.send(get(session))
-        listening.head()
-        unread.send(post(call("flood"), mcp_session_id=session))
-        deaf.send(post(call("stubborn", 2), mcp_session_id=session))
-        assert meeting.arrived() and meeting.arrived()
-        began = time.monotonic()
-        stuck = service.close(1)
-        assert time.monotonic() - began < 1 + PATIENCE
-        assert len(stuck) == 1, "the handler that ignores its cancellation"
-        assert all(wire.ended() for wire in (idle, half))
-        for wire in (idle, half, listening, unread, deaf):
-            wire.close()
-        meeting.leave.set()
-        assert until(lambda: not http_threads())
-        assert server.sessions == ()
+    @server.tool()
+    def flood(ctx: Context) -> str:
+        entered.release()
+        for _ in range(300):
+            ctx.log("info", "x" * 100_000)
+        return "done"
+
+    service = server.serve_http(limits=HttpLimits(write=60))
+    idle, half, listening, unread, deaf = (Wire(address(service), buffer=4096) for _ in range(5))
+    session = opened(idle)
+    half.send(b"POST /mcp HTTP/1.1\r\nHo")
+    listening.send(get(session))
+    listening.head()
+    unread.send(post(call("flood"), mcp_session_id=session))
+    deaf.send(post(call("stubborn", 2), mcp_session_id=session))
+    assert entered.acquire(timeout=PATIENCE) and entered.acquire(timeout=PATIENCE)
+    began = time.monotonic()
+    stuck = service.close(0.3)
+    assert time.monotonic() - began < PATIENCE
+    assert len(stuck) == 1, "the handler that ignores its cancellation"
+    assert all(wire.ended() for wire in (idle, half))
+    for wire in (idle, half, listening, unread, deaf):
+        wire.close()
+    leave.set()
+    assert until(lambda: not http_threads())
+    assert server.sessions == ()
 
 
 def test_a_server_without_a_way_over_http_says_so() -> None:
@@ -166,7 +129,8 @@ def test_a_server_without_a_way_over_http_says_so() -> None:
         assert (service.url, str(client.revision)) == (service.sse_url, "2024-11-05")
 
 
-def test_run_serves_until_the_close(server: Server) -> None:
+def test_run_serves_until_the_close() -> None:
+    server = Server("s")
     running = threading.Thread(target=server.run, args=("http",), kwargs={"port": 0})
     running.start()
     assert until(lambda: server.services)

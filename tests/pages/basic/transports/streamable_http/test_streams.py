@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from mcp_ref.errors import LocalProtocolError, TransportClosed
-from mcp_ref.kit.threads.deadline import Deadline
 from mcp_ref.pages.basic.transports.streamable_http import streams as page
 from mcp_ref.pages.basic.transports.streamable_http.streams import (
     EVENT_COST,
@@ -20,25 +18,12 @@ from mcp_ref.pages.basic.transports.streamable_http.streams import (
     MemoryEventStore,
     PostReply,
 )
+from tests.pages.basic.transports.collector import soon
 from tests.pages.basic.transports.streamable_http.replies import PATIENCE, ListReply
+from tests.support.wire import Background
 
 ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {}}
 NOTE = {"jsonrpc": "2.0", "method": "notifications/message"}
-SOON = Deadline(PATIENCE)
-
-
-def in_thread(target: Callable[[], Any]) -> threading.Thread:
-    thread = threading.Thread(target=target)
-    thread.start()
-    return thread
-
-
-def never() -> bool:
-    return False
-
-
-def nothing() -> None:
-    pass
 
 
 class StuckReply(ListReply):
@@ -68,10 +53,9 @@ def stream() -> EventStream:
 def test_another_connection_takes_over_and_ends_the_former(stream: EventStream) -> None:
     first, second = ListReply(), ListReply()
     stream.attach(first, prime=True)
-    held = in_thread(lambda: stream.hold(first, PATIENCE, never, nothing, lambda: float("inf")))
+    held = Background(stream.hold, first, PATIENCE, lambda: False, lambda: None, lambda: float("inf"))
     stream.attach(second, 1)
-    held.join(PATIENCE)
-    assert not held.is_alive()
+    assert held.outcome() is False
     stream.write(b"1")
     assert first.ended and not first.messages
     assert second.messages == [1]
@@ -99,13 +83,12 @@ def test_a_connection_whose_time_is_up_does_not_end_the_one_that_took_over(strea
         looked.release()
         return expires[0]
 
-    held = in_thread(lambda: stream.hold(first, PATIENCE, never, nothing, until))
+    held = Background(stream.hold, first, PATIENCE, lambda: False, lambda: None, until)
     assert looked.acquire(timeout=PATIENCE)
     expires[0] = 0.0
     # Wakes the thread that held the first one, whose token ends just now.
     stream.attach(second, 1)
-    held.join(PATIENCE)
-    assert not held.is_alive()
+    assert held.outcome() is False
     assert stream.write(b"1") and second.messages == [1] and not second.hung_up
 
 
@@ -115,11 +98,10 @@ def test_a_connection_whose_time_is_up_does_not_end_the_one_that_took_over(strea
 def test_an_end_does_not_wait_for_a_client_that_does_not_read(stream: EventStream) -> None:
     stuck = StuckReply()
     stream.attach(stuck)
-    writing = in_thread(lambda: stream.write(b"1"))
+    writing = Background(lambda: stream.write(b"1"))
     assert stuck.writing.wait(PATIENCE)
     stream.end(patience=0.01)
-    writing.join(PATIENCE)
-    assert stuck.aborted.is_set() and not writing.is_alive()
+    assert stuck.aborted.is_set() and writing.outcome() is True
 
 
 def test_each_connection_that_does_not_read_is_given_up_not_only_the_first(
@@ -137,11 +119,11 @@ def test_each_connection_that_does_not_read_is_given_up_not_only_the_first(
     former, stuck = SlowToEnd(), StuckReply()
     stream.attach(former)
     stream.write(b"1")
-    resumed = in_thread(lambda: stream.attach(stuck, 0))
+    resumed = Background(lambda: stream.attach(stuck, 0))
     assert ending.wait(PATIENCE)
     stream.end(patience=0.01)
-    resumed.join(PATIENCE)
-    assert stuck.aborted.is_set() and not resumed.is_alive()
+    assert resumed.outcome() is True
+    assert stuck.aborted.is_set()
 
 
 # -- one writer ---------------------------------------------------------------------------------------------------
@@ -153,7 +135,7 @@ def test_what_waits_is_written_by_one_thread_at_a_time(monkeypatch: pytest.Monke
     for reply in (first, second):
         session.new_stream(standing=True).attach(reply)
     writing, go_on, order = threading.Event(), threading.Event(), list[str]()
-    others: list[threading.Thread] = []
+    others: list[Background] = []
 
     def slow() -> None:
         writing.set()
@@ -174,7 +156,7 @@ def test_what_waits_is_written_by_one_thread_at_a_time(monkeypatch: pytest.Monke
             if threading.current_thread() is threading.main_thread():
                 self._left += 1
                 if self._left == 1:
-                    others.append(in_thread(late))
+                    others.append(Background(late))
                     assert writing.wait(PATIENCE)
 
     def late() -> None:
@@ -187,7 +169,7 @@ def test_what_waits_is_written_by_one_thread_at_a_time(monkeypatch: pytest.Monke
     session.run_soon(lambda: order.append("later"))
     session.write_waiting()
     go_on.set()
-    others[0].join(PATIENCE)
+    assert others[0].outcome() is None
     assert order == ["earlier", "later"]
 
 
@@ -235,7 +217,7 @@ def test_a_request_without_an_answer_ends_the_post_and_its_connection() -> None:
     reply = ListReply()
     posted = post(reply)
     posted.skip()
-    posted.send(ANSWER, SOON)
+    posted.send(ANSWER, soon())
     assert reply.ended and reply.hung_up and not reply.messages
     assert reply.headers["Connection"] == "close"
 
@@ -244,11 +226,11 @@ def test_an_answer_to_a_client_that_is_gone_is_an_error_where_it_cannot_be_fetch
     reply, end = ListReply(), session()
     reply.broken = True
     with pytest.raises(TransportClosed):
-        post(reply, end).send(ANSWER, SOON)
+        post(reply, end).send(ANSWER, soon())
     with pytest.raises(TransportClosed):
-        post(reply, end).send(NOTE, SOON)
+        post(reply, end).send(NOTE, soon())
     end.store = MemoryEventStore()
-    post(reply, end).send(NOTE, SOON)
+    post(reply, end).send(NOTE, soon())
 
 
 @pytest.mark.parametrize("resumable", [True, False])
@@ -284,7 +266,7 @@ def listen(end: HttpSession) -> ListReply:
 
 
 def send(end: HttpSession, message: Any) -> None:
-    end.send(message, SOON)
+    end.send(message, soon())
     end.write_waiting()
 
 
@@ -302,15 +284,15 @@ def test_so_much_can_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "MAX_WAITING", 3)
     end = session()
     for _ in range(3):
-        end.send(NOTE, SOON)
+        end.send(NOTE, soon())
     with pytest.raises(TransportClosed, match="3 messages wait"):
-        end.send(NOTE, SOON)
+        end.send(NOTE, soon())
 
 
 def test_what_is_not_json_is_the_senders_mistake_and_not_the_listeners() -> None:
     end = session()
     with pytest.raises(LocalProtocolError):
-        end.send({"n": {1}}, SOON)
+        end.send({"n": {1}}, soon())
     assert listen(end).messages == []
 
 
@@ -327,7 +309,7 @@ def test_streams_that_nobody_reads_are_forgotten_the_oldest_first(monkeypatch: p
 
 def test_a_stream_that_is_opened_too_late_ends_at_once() -> None:
     end = session()
-    end.close(SOON)
+    end.close(soon())
     assert listen(end).ended
     with pytest.raises(TransportClosed):
-        end.send(NOTE, SOON)
+        end.send(NOTE, soon())
