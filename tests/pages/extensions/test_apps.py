@@ -10,7 +10,7 @@ import pytest
 from mcp_ref import Client, Context, ErrorResponse, RemoteProtocolError, Server
 from mcp_ref.pages.extensions.apps import APPS, MAX_HTML, MIME_TYPE, NAME, Apps, document, is_for, is_origin, policy
 from mcp_ref.revisions import REVISIONS
-from tests.support.wire import to_server
+from tests.support.wire import opened
 
 HTML = "<!doctype html><title>Weather</title>"
 URI = "ui://weather/now"
@@ -45,28 +45,15 @@ def test_a_handler_knows_whether_its_client_shows_documents_and_gives_text_to_bo
 
 
 @pytest.mark.parametrize(
-    "declared", [{"mimeTypes": ["text/uri-list"]}, {"mimeTypes": "text/html;profile=mcp-app"}, {}, [], None]
+    "extensions",
+    [*({NAME: each} for each in ({"mimeTypes": ["text/uri-list"]}, {"mimeTypes": MIME_TYPE}, {}, [], None)), [], "x"],
 )
-def test_a_client_that_declares_something_else_does_not_show_documents(declared: Any) -> None:
+def test_a_client_that_declares_something_else_does_not_show_documents(extensions: Any) -> None:
     server, apps = weather()
     apps.html(URI, HTML)
-    info = {"name": "c", "version": "1"}
-    opening = {"protocolVersion": "2025-11-25", "capabilities": {"extensions": {NAME: declared}}, "clientInfo": info}
-    with to_server(server) as wire:
-        wire.send({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening})
-        assert "result" in wire.receive()
-        wire.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        wire.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "now"}})
+    with opened(server, "2025-11-25", {"extensions": extensions}) as wire:
+        wire.call(2, "now")
         assert wire.receive()["result"]["content"][0]["text"] == "rain, told"
-
-
-@pytest.mark.parametrize("extensions", [[], "x", {NAME: []}])
-def test_whatever_a_client_of_the_session_era_says_of_extensions_opens_its_session(extensions: Any) -> None:
-    info = {"name": "c", "version": "1"}
-    opening = {"protocolVersion": "2025-11-25", "capabilities": {"extensions": extensions}, "clientInfo": info}
-    with to_server(Server("s", extensions=[Apps()])) as wire:
-        wire.send({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening})
-        assert "result" in wire.receive()
 
 
 def test_another_extension_is_not_declared_in_the_session_era() -> None:
@@ -77,21 +64,13 @@ def test_another_extension_is_not_declared_in_the_session_era() -> None:
 def test_a_tool_names_its_document_and_who_may_call_it() -> None:
     server, apps = weather(visibility=["app"], meta={"com.example/x": 1})
     apps.html(URI, HTML)
+    ui = {"resourceUri": URI, "visibility": ["app"]}
     with Client(server) as client:
-        assert client.list_tools()[0]["_meta"] == {
-            "com.example/x": 1,
-            "ui": {"resourceUri": URI, "visibility": ["app"]},
-        }
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"ui": "https://example.com"}, {"visibility": []}, {"visibility": "app"}, {"visibility": ["user"]}],
-)
-def test_a_tool_that_says_what_no_host_understands_is_refused(wrong: Any) -> None:
-    server = Server("s", extensions=[Apps()])
-    with pytest.raises(ValueError, match="tool 't'"):
-        server.tool("t", **wrong)(lambda: "x")
+        assert client.list_tools()[0]["_meta"] == {"com.example/x": 1, "ui": ui}
+    wrong: Any
+    for wrong in ({"ui": "https://example.com"}, {"visibility": []}, {"visibility": "app"}, {"visibility": ["user"]}):
+        with pytest.raises(ValueError, match="tool 't'"):
+            server.tool("t", **wrong)(lambda: "x")
 
 
 def test_a_document_needs_the_extension() -> None:
@@ -132,14 +111,13 @@ def test_a_document_is_read_with_its_type_and_what_it_needs(form: str, tmp_path:
     server, apps = weather()
     about: Any = {"csp": CSP, "permissions": ["camera"], "prefers_border": False, "domain": "x.example.com"}
     apps.html(URI, sources[form], name="Now", description="The weather.", **about)
+    listed = {"uri": URI, "name": "Now", "mimeType": MIME_TYPE, "description": "The weather."}
+    about = {"csp": CSP, "permissions": {"camera": {}}, "prefersBorder": False, "domain": "x.example.com"}
+    text = HTML + ("2026-07-28" if "context" in form else "")
     with Client(server) as client:
-        assert client.list_resources() == [
-            {"uri": URI, "name": "Now", "mimeType": MIME_TYPE, "description": "The weather."}
-        ]
+        assert client.list_resources() == [listed]
         [contents] = client.read_resource(URI)["contents"]
-        about = {"csp": CSP, "permissions": {"camera": {}}, "prefersBorder": False, "domain": "x.example.com"}
-        more = "2026-07-28" if "context" in form else ""
-        assert contents == {"uri": URI, "mimeType": MIME_TYPE, "text": HTML + more, "_meta": {"ui": about}}
+        assert contents == {"uri": URI, "mimeType": MIME_TYPE, "text": text, "_meta": {"ui": about}}
         if form == "file":
             file.write_text(HTML + "again")
             [contents] = client.read_resource(URI, cached=False)["contents"]
@@ -171,12 +149,8 @@ def test_a_document_takes_the_place_of_the_one_before_in_every_server() -> None:
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"uri": "http://weather/now"}, "begin with ui://"),
-        ({"uri": "ui://"}, "begin with ui://"),
-        ({"uri": "ui://a b"}, "begin with ui://"),
-        ({"uri": "ui://{city}"}, "begin with ui://"),
-        ({"source": "<p>hello"}, "<!doctype html>"),
-        ({"source": "<!doctype htmlx>"}, "<!doctype html>"),
+        *(({"uri": uri}, "begin with ui://") for uri in ("http://weather/now", "ui://", "ui://a b", "ui://{city}")),
+        *(({"source": source}, "<!doctype html>") for source in ("<p>hello", "<!doctype htmlx>")),
         ({"permissions": ["cameras"]}, "a permission is one of"),
         ({"csp": {"connect": ["https://a.example"]}}, "csp has lists"),
         ({"csp": {"connectDomains": "https://a.example"}}, "csp has lists"),
@@ -204,29 +178,17 @@ def parts(text: str) -> dict[str, str]:
     return dict(each.split(" ", 1) for each in text.split("; "))
 
 
-def test_without_origins_the_policy_is_the_restrictive_one() -> None:
-    assert parts(policy({})) == DEFAULT
-
-
 @pytest.mark.parametrize(
     ("key", "changed"),
-    [
-        ("connectDomains", ["connect-src"]),
-        ("resourceDomains", ["script-src", "style-src", "img-src", "font-src", "media-src"]),
-        ("frameDomains", ["frame-src"]),
-        ("baseUriDomains", ["base-uri"]),
-    ],
-)
+    [("connectDomains", ["connect-src"]), ("frameDomains", ["frame-src"]), ("baseUriDomains", ["base-uri"]),
+     ("resourceDomains", ["script-src", "style-src", "img-src", "font-src", "media-src"])],
+)  # fmt: skip
 def test_an_origin_opens_what_it_was_declared_for_and_nothing_else(key: str, changed: list[str]) -> None:
+    assert parts(policy({})) == DEFAULT
     made: Any = parts(policy({key: ["https://a.example", "https://b.example"]}))  # type: ignore[misc]
     assert [name for name in DEFAULT if made[name] != DEFAULT[name]] == changed
     for name in changed:
         assert made[name].endswith("https://a.example https://b.example") and "'none'" not in made[name]
-
-
-@pytest.mark.parametrize("right", ["https://a.example", "http://localhost:3000", "wss://x", "https://*.a.example/"])
-def test_an_origin_is_a_scheme_a_host_and_perhaps_a_port(right: str) -> None:
-    assert is_origin(right)
 
 
 @pytest.mark.parametrize(
@@ -237,8 +199,9 @@ def test_an_origin_is_a_scheme_a_host_and_perhaps_a_port(right: str) -> None:
         "javascript://x", "https://*.*.example", "https://a..example",
     ],
 )  # fmt: skip
-def test_nothing_else_is_an_origin(wrong: Any) -> None:
+def test_an_origin_is_a_scheme_a_host_and_perhaps_a_port_and_nothing_else_is(wrong: Any) -> None:
     assert not is_origin(wrong)
+    assert all(map(is_origin, ("https://a.example", "http://localhost:3000", "wss://x", "https://*.a.example/")))
 
 
 def read(**changed: Any) -> Any:

@@ -54,24 +54,20 @@ def using(use: Callable[[Context], Any]) -> Server:
 
 
 @pytest.mark.parametrize("feature", USES)
-def test_the_first_use_is_a_warning_that_says_what_to_do_instead(feature: str, heard: Any) -> None:
-    server = using(USES[feature])
+def test_the_first_use_is_a_warning_that_says_what_to_do_instead_and_it_works(feature: str, heard: Any) -> None:
+    reply, server = Reply(), using(USES[feature])
     for _ in range(3):
-        call(server, "t", envelope=meta(CAN, level="debug"))
+        result = call(server, "t", envelope=meta(CAN, level="debug"), reply=reply)
     call(using(USES[feature]), "t", envelope=meta(CAN))
     (warning,) = heard
     assert warning.category is DeprecationWarning
-    text = str(warning.message)
-    assert text.startswith("deprecated in MCP since 2026-07-28: ")
-    assert feature in text
-    assert FEATURES[feature].instead in text
-
-
-@pytest.mark.parametrize("feature", USES)
-def test_it_stands_on_the_line_of_the_handler(feature: str, heard: Any) -> None:
-    call(using(USES[feature]), "t", envelope=meta(CAN, level="debug"))
-    assert heard[0].filename == __file__
-    assert heard[0].lineno == inspect.getsourcelines(USES[feature])[1]
+    assert str(warning.message).startswith("deprecated in MCP since 2026-07-28: ")
+    assert feature in str(warning.message) and FEATURES[feature].instead in str(warning.message)
+    # It stands on the line of the handler.
+    assert (warning.filename, warning.lineno) == (__file__, inspect.getsourcelines(USES[feature])[1])
+    # Deprecated is not removed.
+    assert (result["resultType"] == "input_required") is (feature != "logging")
+    assert reply.methods() == (["notifications/message"] * 3 if feature == "logging" else [])
 
 
 def test_also_where_this_package_is_called_from_further_down(heard: Any) -> None:
@@ -80,23 +76,21 @@ def test_also_where_this_package_is_called_from_further_down(heard: Any) -> None
     assert "roots" in str(heard[0].message)
 
 
-@pytest.mark.parametrize("where", ["thisServer", "allServers"])
-def test_context_of_servers_is_deprecated_beside_sampling(where: Any, heard: Any) -> None:
-    call(using(lambda ctx: ctx.sample("hi", max_tokens=1, include_context=where)), "t", envelope=meta(CAN))
-    assert [str(warning.message).partition(": ")[2].partition(";")[0] for warning in heard] == ["sampling", INCLUDE]
-    assert {warning.filename for warning in heard} == {__file__}
-
-
-def test_asking_for_no_context_is_not(heard: Any) -> None:
-    call(using(lambda ctx: ctx.sample("hi", max_tokens=1, include_context="none")), "t", envelope=meta(CAN))
-    assert len(heard) == 1
-
-
-def test_what_is_not_deprecated_says_nothing(heard: Any) -> None:
-    call(using(lambda ctx: ctx.elicit("?", {"a": {"type": "string"}})), "t", envelope=meta(CAN))
-    call(using(lambda ctx: ctx.progress(1)), "t", envelope=meta(progressToken=1))
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        (lambda ctx: ctx.sample("hi", max_tokens=1, include_context="thisServer"), ["sampling", INCLUDE]),
+        (lambda ctx: ctx.sample("hi", max_tokens=1, include_context="none"), ["sampling"]),
+        (lambda ctx: ctx.elicit("?", {"a": {"type": "string"}}), []),
+        (lambda ctx: ctx.progress(1), []),
+    ],
+    ids=["context of servers", "no context", "elicitation", "progress"],
+)
+def test_context_of_servers_is_deprecated_beside_sampling_and_nothing_else_is(use: Any, said: Any, heard: Any) -> None:
+    call(using(use), "t", envelope=meta(CAN, progressToken=1))
     elicitation_form("?", {"a": {"type": "string"}})
-    assert heard == []
+    assert [str(warning.message).partition(": ")[2].partition(";")[0] for warning in heard] == said
+    assert {warning.filename for warning in heard} <= {__file__}
 
 
 @pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])
@@ -113,20 +107,9 @@ def test_in_the_session_era_nothing_is_said(revision: str, heard: Any) -> None:
         assert wire.receive()["method"] == "notifications/message"
         wire.answer(wire.receive()["id"], ROOTS)
         assert wire.receive()["result"]["content"][0]["text"] == "1"
+        # Log messages outside a handler are of that era.
+        server.log("info", "x")
     assert heard == []
-
-
-def test_log_messages_outside_a_handler_are_of_the_session_era(heard: Any) -> None:
-    Server("s").log("info", "x")
-    assert heard == []
-
-
-@pytest.mark.parametrize("feature", USES)
-def test_deprecated_is_not_removed(feature: str) -> None:
-    reply = Reply()
-    result = call(using(USES[feature]), "t", envelope=meta(CAN, level="info"), reply=reply)
-    assert (result["resultType"] == "input_required") is (feature != "logging")
-    assert reply.methods() == (["notifications/message"] if feature == "logging" else [])
 
 
 def test_where_warnings_are_errors_only_the_first_use_fails() -> None:
