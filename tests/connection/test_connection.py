@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from unittest.mock import Mock
 
@@ -57,10 +59,9 @@ def test_a_close_that_ctrl_c_ends_is_finished_by_the_next(monkeypatch: pytest.Mo
     with a_peer(lambda incoming: {}) as (peer, wire):
         waiting = Background(peer.request, "ping", {}, {"timeout": None})
         assert wire.receive()["method"] == "ping"
-        with monkeypatch.context() as patch:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(SentRequest, "give_up", Mock(side_effect=KeyboardInterrupt))
-            with pytest.raises(KeyboardInterrupt):
-                peer.close(Deadline(PATIENCE))
+            peer.close(Deadline(PATIENCE))
         peer.close(Deadline(PATIENCE))
         assert isinstance(waiting.outcome(), TransportClosed)
         assert len(peer.side.reasons) == 1
@@ -145,15 +146,6 @@ def test_a_time_out_names_the_answer_that_belonged_to_no_request(
     assert [each.levelname for each in caplog.records if says in each.message] == ["WARNING"]
 
 
-def test_a_late_answer_to_a_request_that_was_given_up_is_no_complaint(caplog: pytest.LogCaptureFixture) -> None:
-    with a_peer(lambda incoming: {}, role="client") as (peer, wire):
-        call = Background(peer.request, "tools/list", None, {"timeout": 0.05})
-        request = wire.receive()
-        assert isinstance(call.outcome(), RequestTimeout)
-        wire.answer(request["id"], {"tools": []})
-    assert "answer" not in caplog.text
-
-
 def test_a_result_is_a_result_also_with_a_member_called_error() -> None:
     with to_client() as (client, wire):
         call = Background(client.request, "x/any")
@@ -206,30 +198,32 @@ def test_a_notification_is_never_answered() -> None:
 # -- floods -------------------------------------------------------------------------------------------------------
 
 
-def test_a_flood_of_requests_is_refused_and_those_before_it_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cancelled", [False, True], ids=["", "cancelled before their turn"])
+def test_a_flood_of_requests_is_refused_and_those_before_it_are_answered(
+    cancelled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(peer_module, "MAX_IN_FLIGHT", 3)
     go = threading.Event()
     with a_peer(lambda incoming: go.wait(PATIENCE) and {}, cap=1) as (_, wire):
-        for number in range(3):
+        for number in range(3 + cancelled):
             wire.send({"jsonrpc": "2.0", "id": number, "method": "tools/list"})
-        assert wire.request("more", "tools/list")["error"]["code"] == -32603
-        go.set()
-        assert sorted(wire.receive()["id"] for _ in range(3)) == [0, 1, 2]
-        assert wire.request("again", "tools/list")["result"] == {}
-
-
-def test_requests_cancelled_before_their_turn_count_as_a_flood_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peer_module, "MAX_IN_FLIGHT", 3)
-    go = threading.Event()
-    with a_peer(lambda incoming: go.wait(PATIENCE) and {}, cap=1) as (_, wire):
-        for number in range(4):
-            wire.send({"jsonrpc": "2.0", "id": number, "method": "tools/list"})
-            if number:
+            if cancelled and number:
                 wire.notify("notifications/cancelled", {"requestId": number})
                 wire.request(f"after {number}", "ping")  # what the cancellation leaves to do is done
         assert wire.request("more", "tools/list")["error"]["code"] == -32603
         go.set()
-        assert wire.receive()["id"] == 0
+        assert sorted(wire.receive()["id"] for _ in range(1 if cancelled else 3)) == ([0] if cancelled else [0, 1, 2])
+        assert wire.request("again", "tools/list")["result"] == {}
+
+
+@contextmanager
+def over(transport: Deaf) -> Iterator[Connection]:
+    """A peer over a transport of the test."""
+    peer = Connection(transport, Answerer(lambda incoming: {}), terms("2025-11-25"))
+    peer.start()
+    yield peer
+    transport.reads.set()
+    peer.close(Deadline(PATIENCE))
 
 
 def test_a_peer_that_floods_and_does_not_read_is_given_up_with_few_threads(
@@ -237,28 +231,24 @@ def test_a_peer_that_floods_and_does_not_read_is_given_up_with_few_threads(
 ) -> None:
     monkeypatch.setattr(peer_module, "MAX_IN_FLIGHT", 20)
     monkeypatch.setattr(peer_module, "REFUSAL_TIMEOUT", 0.05)
-    transport, side = Deaf(), Answerer(lambda incoming: {})
-    peer = Connection(transport, side, terms("2025-11-25"))
-    before = threading.active_count()
-    for _ in range(20):
+    with over(Deaf()) as peer:
+        before = threading.active_count()
+        for _ in range(20):
+            peer.receive(b"not json")
+        assert not peer.side.gone.is_set()
         peer.receive(b"not json")
-    assert not side.gone.is_set()
-    peer.receive(b"not json")
-    assert side.gone.is_set() and "does not read the refusals" in caplog.text
-    assert threading.active_count() - before <= MAX_URGENT + 1
-    transport.reads.set()
-    peer.close(Deadline(PATIENCE))
+        assert peer.side.gone.is_set() and "does not read the refusals" in caplog.text
+        assert threading.active_count() - before <= MAX_URGENT + 1
 
 
 def test_a_peer_that_floods_and_reads_gets_all_of_its_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer_module, "MAX_IN_FLIGHT", 3)
-    transport, side = Deaf(), Answerer(lambda incoming: {})
-    peer = Connection(transport, side, terms("2025-11-25"))
-    flood = Background(lambda: [peer.receive(b"not json") for _ in range(100)])
-    transport.reads.set()
-    flood.outcome()
-    peer.close(Deadline(PATIENCE))
-    assert len(transport.sent) == 100 and [str(each) for each in side.reasons] == ["closed on this side"]
+    transport = Deaf()
+    with over(transport) as peer:
+        flood = Background(lambda: [peer.receive(b"not json") for _ in range(100)])
+        transport.reads.set()
+        flood.outcome()
+    assert len(transport.sent) == 100 and [str(each) for each in peer.side.reasons] == ["closed on this side"]
 
 
 # -- what a client does not answer --------------------------------------------------------------------------------
@@ -453,74 +443,63 @@ def test_meta_that_is_not_the_callers_to_set_is_refused_and_nothing_is_sent(key:
         assert wire.silent()
 
 
+class Exchanges(Deaf):
+    """A transport whose exchange is a function of the test; what is sent without one is read."""
+
+    def __init__(self, exchange: Callable[[Any, Any], Any]) -> None:
+        super().__init__()
+        self.reads.set()
+        self._exchange = exchange
+
+    def exchange(self, message: Any, pending: Any, deadline: Any) -> None:
+        self._exchange(message, pending)
+
+
 def test_what_carries_an_answer_is_let_go_though_the_error_in_it_is_kept() -> None:
     let_go: list[Any] = []
 
     class Carried:
         pass
 
-    class Carrier(Deaf):
-        def exchange(self, message: Any, pending: Any, deadline: Any) -> None:
-            carried = Carried()
-            let_go.append(weakref.ref(carried))
-            pending.put({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32603, "message": "no"}})
-            assert pending.take() and carried
+    def carry(message: Any, pending: Any) -> None:
+        carried = Carried()
+        let_go.append(weakref.ref(carried))
+        pending.put({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32603, "message": "no"}})
+        assert pending.take() and carried
 
-    peer = Connection(Carrier(), Answerer(lambda incoming: {}), terms("2025-11-25"))
-    peer.start()
-    with pytest.raises(ErrorResponse) as kept:
-        peer.request("ping", None, {})
-    assert let_go[0]() is None and kept.value.__traceback__ is not None
-    peer.close(Deadline(PATIENCE))
+    with over(Exchanges(carry)) as peer:
+        with pytest.raises(ErrorResponse) as kept:
+            peer.request("ping", None, {})
+        assert let_go[0]() is None and kept.value.__traceback__ is not None
 
 
 # -- endings ------------------------------------------------------------------------------------------------------
 
 
 def test_an_exchange_that_returns_without_an_answer_has_lost_it() -> None:
-    class Forgetful(Deaf):
-        def exchange(self, message: Any, pending: Any, deadline: Any) -> None:
-            pending.sent = True
-
-    peer = Connection(Forgetful(), Answerer(lambda incoming: {}), terms("2025-11-25"))
-    with pytest.raises(TransportClosed, match="ended without a response"):
-        peer.request("x/y")
-    peer.close(Deadline(PATIENCE))
+    with over(Exchanges(lambda message, pending: setattr(pending, "sent", True))) as peer:
+        with pytest.raises(TransportClosed, match="ended without a response"):
+            peer.request("x/y")
 
 
-class Ends(Deaf):
-    """A transport whose exchange raises, before anything is written or after."""
-
-    def __init__(self, problem: BaseException, *, written: bool) -> None:
-        super().__init__()
-        self.reads.set()
-        self._problem, self._written = problem, written
-
-    def exchange(self, message: Any, pending: Any, deadline: Any) -> None:
-        pending.sent = self._written
-        raise self._problem
-
-
+@pytest.mark.parametrize("written", [False, True])
 @pytest.mark.parametrize("problem", [LocalProtocolError("no"), RequestTimeout("slow"), KeyboardInterrupt()])
-def test_a_request_that_was_never_sent_is_not_cancelled(problem: BaseException) -> None:
-    transport = Ends(problem, written=False)
-    peer = Connection(transport, Answerer(lambda incoming: {}), terms("2025-11-25"))
-    with pytest.raises(type(problem)):
-        peer.request("x/y")
-    assert transport.sent == []
-    peer.close(Deadline(PATIENCE))
-
-
-def test_an_interrupt_leaves_no_request_behind(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_request_that_was_never_sent_is_not_cancelled(
+    problem: BaseException, written: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("DEBUG")
-    transport = Ends(KeyboardInterrupt(), written=True)
-    peer = Connection(transport, Answerer(lambda incoming: {}), terms("2025-11-25"))
-    with pytest.raises(KeyboardInterrupt):
-        peer.request("x/y")
-    assert [message["method"] for message in transport.sent] == ["notifications/cancelled"]
-    peer.receive(b'{"jsonrpc": "2.0", "id": 1, "result": {}}')
-    assert "which nothing waits for" in caplog.text
-    peer.close(Deadline(PATIENCE))
+
+    def ends(message: Any, pending: Any) -> None:
+        pending.sent = written
+        raise problem
+
+    transport = Exchanges(ends)
+    with over(transport) as peer:
+        with pytest.raises(type(problem)):
+            peer.request("x/y")
+        assert [message["method"] for message in transport.sent] == ["notifications/cancelled"] * written
+        peer.receive(b'{"jsonrpc": "2.0", "id": 1, "result": {}}')
+    assert "which nothing waits for" in caplog.text, "nothing of it is left behind"
 
 
 # -- streams ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcp_ref import Context, Server
-from mcp_ref.errors import Refusal
+from mcp_ref.errors import LocalProtocolError, Refusal
 from mcp_ref.kit.threads.deadline import Rate
 from mcp_ref.pages.basic.mrtr import (
     MAX_ROUNDS,
@@ -21,6 +21,7 @@ from mcp_ref.pages.basic.mrtr import (
 )
 from mcp_ref.pages.basic.versioning import PROTOCOL_VERSION, SERVER_INFO, SUBSCRIPTION_ID
 from mcp_ref.revisions import SESSION_REVISIONS
+from tests.eras import open_server
 from tests.pages.server.alone import MODERN, meta, without
 from tests.support.wire import CLIENT_INFO, PATIENCE, Wire, opened, play, to_server
 
@@ -148,8 +149,9 @@ def test_a_modern_server_refuses_an_opening_and_names_its_versions() -> None:
         error = wire.request(1, "initialize", OPENING)["error"]
         assert (error["code"], error["data"]) == (-32022, {"supported": [MODERN], "requested": "2025-11-25"})
         assert MODERN in error["message"]
+        assert answered(wire, 2, "initialize")["error"]["data"]["supported"] == [MODERN], "also with an envelope"
         wire.notify("notifications/initialized")
-        assert era_of(answered(wire, 2, "server/discover")) == "stateless"
+        assert era_of(answered(wire, 3, "server/discover")) == "stateless"
 
 
 @pytest.mark.parametrize("method", ["ping", "initialize", "logging/setLevel", "resources/subscribe"])
@@ -327,17 +329,16 @@ def asking_server() -> Server:
     server = Server("s")
 
     def plan(ctx: Context) -> Any:
-        if ctx.request_state is None:
+        state, answers = ctx.request_state, ctx.input_responses
+        if state is None:
             questions = {"said": sampling("hi", max_tokens=5), "roots": roots_listing()}
             return input_required(questions, state={"round": (1,)})
-        if ctx.request_state == {"round": [1]}:
-            said = ctx.input_responses["said"]["content"]["text"]
-            state = {"said": said, "roots": len(ctx.input_responses["roots"]["roots"])}
+        if state == {"round": [1]}:
+            state = f"{answers['said']['content']['text']} {len(answers['roots']['roots'])}"
             if ctx.peer_capabilities.get("elicitation") is None:
-                return f"{state['said']} {state['roots']}"
+                return state
             return input_required({"who": elicitation_form("who?", FORM)}, state=state)
-        state = ctx.request_state
-        return f"{state['said']} {state['roots']} {ctx.input_responses['who']['content']['name']}"
+        return f"{state} {answers['who']['content']['name']}"
 
     server.tool("plan")(plan)
     server.prompt("plan")(plan)
@@ -387,16 +388,13 @@ def test_a_visit_is_asked_for_with_the_id_that_the_session_era_wants() -> None:
 
     @server.tool()
     def go(ctx: Context) -> Any:
-        if not ctx.input_responses:
-            return input_required({"go": elicitation_url("sign in", "https://a.example/in")})
         answer = ctx.input_response("go")
-        return answer and answer["action"]
+        return answer["action"] if answer else input_required({"go": elicitation_url("in", "https://a.example/in")})
 
     with opened(server, "2025-11-25", CAN) as wire:
-        wire.call(1, "go")
-        message = wire.receive()
+        message = wire.request(1, "tools/call", {"name": "go"})
         assert message["params"].pop("elicitationId")
-        assert message["params"] == {"mode": "url", "message": "sign in", "url": "https://a.example/in"}
+        assert message["params"] == {"mode": "url", "message": "in", "url": "https://a.example/in"}
         wire.answer(message["id"], {"action": "decline"})
         assert text_of(wire.receive()) == "decline"
 
@@ -457,17 +455,24 @@ def test_capabilities_that_a_handler_requires_are_a_local_error_in_the_session_e
         assert "did not declare sampling.tools" in text_of(wire.request(1, "tools/call", {"name": "needs"}))
 
 
-@pytest.mark.parametrize("revision", OLDER)
-@pytest.mark.parametrize("given", [{"com.example/audit": {"a": 1}}, {"com.example/audit": 5}, {}, 5])
-def test_extensions_that_come_with_initialize_reach_a_handler(revision: str, given: Any) -> None:
-    server, seen = Server("s", extensions={"com.example/audit": {}}), list[Any]()
+SETTINGS: Any = [({"level": 2}, {"level": 2}), ({}, {}), (None, None)]
+
+
+@pytest.mark.parametrize(
+    ("revision", "given", "found"),
+    [*((revision, *row) for revision in (*OLDER, MODERN) for row in SETTINGS), *((each, 5, None) for each in OLDER)],
+)
+def test_the_settings_of_an_extension_reach_a_handler_in_every_revision(revision: str, given: Any, found: Any) -> None:
+    server, seen = Server("s", extensions={"com.example/audit": {"ours": 1}}), list[Any]()
 
     @server.tool()
     def looks(ctx: Context) -> str:
         seen.append(ctx.extension("com.example/audit"))
+        with pytest.raises(LocalProtocolError, match="did not declare the extension"):
+            ctx.extension("com.example/other")
         return str(ctx.require_extension("com.example/audit"))
 
-    with opened(server, revision, {"extensions": given}) as wire:
+    extensions = {"com.example/other": {}} if given is None else {"com.example/audit": given}
+    with open_server(server, revision, {"extensions": extensions}) as wire:
         answer = wire.request(1, "tools/call", {"name": "looks"})
-    found = {"a": 1} if given == {"com.example/audit": {"a": 1}} else None
     assert seen == [found] and ("result" in answer) is (found is not None)

@@ -27,7 +27,7 @@ from mcp_ref.pages.basic.mrtr import elicitation_form, elicitation_url, input_re
 from mcp_ref.pages.basic.versioning import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION, SERVER_INFO
 from mcp_ref.pages.server.resources import ResourceNotFound
 from mcp_ref.pages.server.utilities.caching import CACHEABLE, CacheHint
-from tests.pages.server.alone import INFO, MODERN, Reply, ask, call, meta, refused, retried, without
+from tests.pages.server.alone import MODERN, Reply, ask, call, meta, refused, retried, without
 from tests.support.wire import PATIENCE, Background, at_once
 
 FORM: Any = {"name": {"type": "string"}}
@@ -78,6 +78,7 @@ SOME_WRONG = Headers(wrong_arguments=True)
 
 IN_ORDER: Any = {
     "no version": (-32602, without(UNKNOWN, PROTOCOL_VERSION), ALL_WRONG, "no/such", BAD),
+    "no level": (-32602, meta(level="verbose"), Headers(), "tools/call", GOOD),
     "no capabilities": (-32602, without(UNKNOWN, CLIENT_CAPABILITIES), ALL_WRONG, "no/such", BAD),
     "header": (-32020, UNKNOWN, ALL_WRONG, "no/such", BAD),
     "version": (-32022, UNKNOWN, SOME_WRONG, "no/such", BAD),
@@ -103,10 +104,6 @@ def test_of_all_that_is_wrong_the_first_is_named(step: str) -> None:
 
 
 # -- versions -----------------------------------------------------------------------------------------------------
-
-
-def test_also_an_initialize_with_an_envelope_learns_the_versions() -> None:
-    assert refused(Server("s", revisions=[MODERN]), "initialize").data["supported"] == [MODERN]
 
 
 def test_what_is_registered_later_is_there_for_the_next_request() -> None:
@@ -179,20 +176,13 @@ def test_a_question_says_who_asks_and_is_not_to_be_cached(method: str) -> None:
     assert result.keys() == {"resultType", "inputRequests", "requestState", "_meta"}
 
 
-def test_what_a_handler_puts_into_meta_stays() -> None:
-    server = with_tool(lambda: {"content": [], "_meta": {"com.example/x": 1}})
-    assert call(server, "t")["_meta"] == {"com.example/x": 1, SERVER_INFO: {"name": "s", "version": "0"}}
-
-
-def test_trace_context_reaches_the_handler_as_it_came() -> None:
-    seen: list[Any] = []
-
-    def look(ctx: Context) -> None:
-        seen.append(ctx.meta)
+def test_trace_context_reaches_the_handler_as_it_came_and_what_it_puts_into_meta_stays() -> None:
+    def mirrors(ctx: Context) -> Any:
+        return {"content": [], "_meta": {"com.example/x": 1, "baggage": ctx.meta["baggage"]}}
 
     trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01", "baggage": "a=b"}
-    call(with_tool(look), "t", envelope=meta(**trace))
-    assert trace.items() <= seen[0].items()
+    about = call(with_tool(mirrors), "t", envelope=meta(**trace))["_meta"]
+    assert about == {"com.example/x": 1, "baggage": "a=b", SERVER_INFO: {"name": "s", "version": "0"}}
 
 
 # -- errors -------------------------------------------------------------------------------------------------------
@@ -248,13 +238,18 @@ def test_an_error_of_another_server_is_not_passed_on() -> None:
 def test_what_one_request_says_of_its_client_is_not_known_to_the_next() -> None:
     seen: list[Any] = []
 
-    def look(ctx: Context) -> None:
+    def look(ctx: Context) -> str:
+        name = ctx.elicit("who?", FORM)["content"]["name"]
         seen.append((ctx.client_info, ctx.log_level, ctx.peer_capabilities, str(ctx.revision)))
+        return f"{name} {ctx.roots()}"
 
-    server = with_tool(look)
-    call(server, "t", envelope=meta({"roots": {}}, level="debug"))
-    call(server, "t", envelope=without(meta(), CLIENT_INFO))
-    assert seen == [(INFO, "debug", {"roots": {}}, MODERN), ({}, None, {}, MODERN)]
+    server, can = with_tool(look), {"elicitation": {}}
+    first = call(server, "t", envelope=meta(ASKS, level="debug"))
+    (key,) = first["inputRequests"]
+    with pytest.raises(Refusal) as refusal:
+        retried(server, "t", first, {key: ANA}, envelope=without(meta(can), CLIENT_INFO))
+    assert (refusal.value.code, refusal.value.data) == (-32021, {"requiredCapabilities": {"roots": {}}})
+    assert seen == [({}, None, can, MODERN)]
 
 
 def test_many_clients_use_the_same_id_at_once() -> None:
@@ -337,21 +332,6 @@ def test_a_question_that_the_client_did_not_declare_is_refused_by_what_it_needs(
     assert (result["resultType"], len(result["inputRequests"])) == ("input_required", 1)
 
 
-@pytest.mark.parametrize(
-    ("declared", "found"),
-    [({"com.example/audit": {"level": 2}}, "{'level': 2}"), ({"com.example/audit": {}}, "{}"),
-     ({"com.example/other": {}}, "None"), (None, "None")],
-)  # fmt: skip
-def test_an_extension_has_the_clients_settings_and_none_where_it_is_not_declared(declared: Any, found: str) -> None:
-    def look(ctx: Context) -> str:
-        return str(ctx.extension("com.example/audit"))
-
-    envelope = meta({"extensions": declared} if declared else None)
-    assert text_of(call(with_tool(look, extensions={"com.example/audit": {}}), "t", envelope=envelope)) == found
-    # To ask for one that the server did not declare is a mistake of the handler.
-    assert "did not declare the extension" in text_of(call(with_tool(look), "t", envelope=envelope))
-
-
 # -- what travels with the answer ---------------------------------------------------------------------------------
 
 
@@ -368,12 +348,6 @@ def test_a_request_gets_no_log_message_and_no_progress_that_it_did_not_ask_for_h
     assert reply == []
     call(server, "t", envelope=meta(progressToken="p"), reply=reply)
     assert [message["params"] for message in reply] == [{"progressToken": "p", "progress": 1}]
-
-
-def test_an_unknown_log_level_is_refused() -> None:
-    refusal = refused(with_tool(lambda: ""), "tools/call", {"name": "t"}, envelope=meta(level="verbose"))
-    assert refusal.code == -32602
-    assert "logLevel" in refusal.message
 
 
 def test_what_belongs_to_no_request_does_not_travel_with_one() -> None:
@@ -446,43 +420,28 @@ def test_the_rates_of_clients_that_went_away_are_forgotten(monkeypatch: pytest.M
 # -- asking in the body of a handler ------------------------------------------------------------------------------
 
 
-def test_a_question_is_no_request_on_a_stream_that_is_open() -> None:
-    def tool(ctx: Context) -> str:
-        ctx.progress(1)
-        return str(ctx.elicit("who?", FORM)["content"]["name"])
+ANSWER = {"elicitation-1": ANA}
 
-    server, can, reply = with_tool(tool), {**meta(ASKS), "progressToken": "p"}, Reply()
+
+def who(ctx: Context) -> str:
+    ctx.progress(1)
+    return str(ctx.elicit("who?", FORM)["content"]["name"])
+
+
+def test_a_question_is_no_request_on_a_stream_that_is_open() -> None:
+    server, can, reply = with_tool(who), {**meta(ASKS), "progressToken": "p"}, Reply()
     result = call(server, "t", envelope=can, reply=reply)
-    assert result["resultType"] == "input_required"
-    ((key, _),) = result["inputRequests"].items()
-    assert text_of(retried(server, "t", result, {key: ANA}, envelope=can, reply=reply)) == "Ana"
+    assert text_of(retried(server, "t", result, ANSWER, envelope=can, reply=reply)) == "Ana"
     assert set(reply.methods()) == {"notifications/progress"} and not [each for each in reply if "id" in each]
 
 
 def test_the_state_of_one_principal_is_of_no_use_to_another() -> None:
-    def tool(ctx: Context) -> str:
-        return str(ctx.elicit("who?", FORM)["action"])
-
-    server, can = with_tool(tool), meta(ASKS)
+    server, can = with_tool(who), meta(ASKS)
     result = call(server, "t", envelope=can, principal="ana")
-    (key,) = result["inputRequests"]
     for other in ("bo", None):
         with pytest.raises(InvalidParams, match="requestState"):
-            retried(server, "t", result, {key: ANA}, envelope=can, principal=other)
-    assert text_of(retried(server, "t", result, {key: ANA}, envelope=can, principal="ana")) == "accept"
-
-
-def test_the_capabilities_of_the_retry_count() -> None:
-    def tool(ctx: Context) -> str:
-        name = ctx.elicit("who?", FORM)["content"]["name"]
-        return f"{name} {ctx.roots()}"
-
-    server = with_tool(tool)
-    result = call(server, "t", envelope=meta({"elicitation": {}}))
-    (key,) = result["inputRequests"]
-    with pytest.raises(Refusal) as refusal:
-        retried(server, "t", result, {key: ANA}, envelope=meta({"elicitation": {}}))
-    assert (refusal.value.code, refusal.value.data) == (-32021, {"requiredCapabilities": {"roots": {}}})
+            retried(server, "t", result, ANSWER, envelope=can, principal=other)
+    assert text_of(retried(server, "t", result, ANSWER, envelope=can, principal="ana")) == "Ana"
 
 
 def test_a_handler_cannot_report_the_end_of_a_visit_nor_close_a_stream() -> None:
@@ -538,6 +497,5 @@ def test_only_the_handlers_own_thread_asks(first: bool) -> None:
     server, can = with_tool(tool), meta(ASKS)
     result = call(server, "t", envelope=can)
     if not first:
-        (key,) = result["inputRequests"]
-        result = retried(server, "t", result, {key: ROOTS}, envelope=can)
+        result = retried(server, "t", result, {"roots-1": ROOTS}, envelope=can)
     assert text_of(result) == "LocalProtocolError"

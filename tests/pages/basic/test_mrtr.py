@@ -56,13 +56,15 @@ def rounds_of(params: Any = CALL, method: str = "tools/call", *, principal: str 
 
 
 def run(handler: Handler, params: Any = CALL, **more: Any) -> Any:
-    """One round: the open questions as a result, or what the handler returned."""
+    """One round, as server/session runs it: the open questions as a result, or what the handler returned."""
     rounds = rounds_of(params, **more)
     returned = None
     try:
         returned = handler(Asking(rounds))
     except InputNeeded:
         assert rounds.questions
+    except UrlElicitationRequired as required:
+        rounds.ask_urls(required.data["elicitations"])
     return rounds.outcome({}) if rounds.questions else returned
 
 
@@ -182,18 +184,6 @@ def test_together_within_together() -> None:
     returned, asked = converse(handler)
     assert returned == (["<a>", ["<b>", "<c>"]], "<d>")
     assert asked == [["elicitation-1.1.1", "elicitation-1.2.1.1.1", "elicitation-1.2.1.2.1"], ["elicitation-2"]]
-
-
-def test_an_answered_one_within_an_open_one_returns() -> None:
-    returned: list[Any] = []
-
-    def handler(ctx: Any) -> Any:
-        inner = lambda: returned.append(ctx.ask_all(lambda: ctx.name("b")))  # noqa: E731
-        return ctx.ask_all(lambda: ctx.name("a"), inner)
-
-    second = rounds_with(handler, {"elicitation-1.2.1.1.1": accept("B")})
-    assert returned == [["B"]]
-    assert list(second["inputRequests"]) == ["elicitation-1.1.1"]
 
 
 def test_one_that_fails_does_not_take_back_what_another_asked() -> None:
@@ -370,39 +360,25 @@ def pay(ctx: Any) -> Any:
     )
 
 
-def visits(handler: Handler, params: Any = CALL, **more: Any) -> Any:
-    """A round, as server/session runs it."""
-    rounds = rounds_of(params, **more)
-    try:
-        returned = handler(Asking(rounds))
-    except InputNeeded:
-        return rounds.outcome({})
-    except UrlElicitationRequired as required:
-        rounds.ask_urls(required.data["elicitations"])
-        return rounds.outcome({})
-    return returned
-
-
 AGREED = {"url-1": {"action": "accept"}, "url-2": {"action": "accept"}}
 
 
 def test_what_is_still_required_is_asked_again() -> None:
-    result = visits(pay)
     for responses in (AGREED, {"url-1": {"action": "accept"}}, {}):
-        result = visits(pay, again(result, responses))
+        result = rounds_with(pay, responses, responses)
         assert list(result["inputRequests"]) == ["url-1", "url-2"] and "elicitationId" not in str(result)
-    assert visits(lambda ctx: "paid", again(result, AGREED)) == "paid"
+        assert run(lambda ctx: "paid", again(result, AGREED)) == "paid"
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 def test_a_decline_counts_also_where_other_pages_are_required_now(action: str) -> None:
-    declined = again(visits(pay), {**AGREED, "url-2": {"action": action}})
+    declined = again(run(pay), {**AGREED, "url-2": {"action": action}})
 
     def other(ctx: Any) -> Any:
         raise UrlElicitationRequired([url_elicitation("Sign", "https://sign.example/?token=2")])
 
     with pytest.raises(Refusal, match="did not visit") as refusal:
-        visits(other, declined)
+        run(other, declined)
     assert refusal.value.code == -32603
 
 
@@ -413,10 +389,10 @@ def test_answers_before_a_visit_are_kept() -> None:
         name = ctx.name("Who?")
         return name if paid else pay(ctx)
 
-    asked = visits(handler, again(visits(handler), {"elicitation-1": accept("Ann")}))
+    asked = run(handler, again(run(handler), {"elicitation-1": accept("Ann")}))
     assert list(asked["inputRequests"]) == ["url-1", "url-2"]
     paid = True
-    assert visits(handler, again(asked, AGREED)) == "Ann"
+    assert run(handler, again(asked, AGREED)) == "Ann"
 
 
 def test_a_visit_is_not_asked_beside_an_open_question() -> None:
@@ -426,7 +402,7 @@ def test_a_visit_is_not_asked_beside_an_open_question() -> None:
         except BaseException:
             pay(ctx)
 
-    assert list(visits(handler)["inputRequests"]) == ["elicitation-1"]
+    assert list(run(handler)["inputRequests"]) == ["elicitation-1"]
 
 
 # -- handlers that return an InputRequiredResult themselves -------------------------------------------------------

@@ -305,12 +305,11 @@ def test_leaving_the_block_tells_the_server_once() -> None:
 def test_whatever_closing_does_to_the_stream_the_iteration_ends_quietly(problem: McpError) -> None:
     stream = acknowledged()
     client = FakeClient(stream, acknowledged())
+    stream.given_up = lambda: stream.inbox.put(problem)  # type: ignore[method-assign]
     with listen(client, tools=True) as events:
-        stream.given_up = lambda: stream.inbox.put(problem)  # type: ignore[method-assign]
-        rest = Background(list, events)
         assert stream.reading.wait(PATIENCE)
         events.close()
-        assert rest.outcome() == []
+        assert list(events) == []
     assert len(client.asked) == 1
 
 
@@ -403,7 +402,7 @@ def test_closing_ends_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     broke = acknowledged()
     client = FakeClient(broke, acknowledged())
     with listen(client, tools=True) as events:
-        pausing, wait_for = threading.Event(), events._changed.wait_for
+        wait_for, pausing = events._changed.wait_for, threading.Event()
 
         def watched(predicate: Callable[[], Any], timeout: float | None = None) -> Any:
             if timeout is not None:
@@ -412,22 +411,24 @@ def test_closing_ends_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
         events._changed.wait_for = watched  # type: ignore[method-assign]
         broke.inbox.put(BROKEN)
-        rest = Background(list, events)
         assert pausing.wait(PATIENCE)
         events.close()
-        assert rest.outcome() == []
+        assert list(events) == []
     assert len(client.asked) == 1
 
 
 @pytest.mark.usefixtures("at_once")
-def test_closing_while_it_is_opened_again_ends_it() -> None:
-    second = FakeStream()
-    with listen(FakeClient(acknowledged(BROKEN), second), tools=True) as events:
-        rest = Background(list, events)
-        assert second.reading.wait(PATIENCE)
+@pytest.mark.parametrize("read", [list, lambda events: events.get()], ids=["iterating", "get"])
+@pytest.mark.parametrize("again", [False, True], ids=["", "while it is opened again"])
+def test_closing_ends_whoever_waits(again: bool, read: Callable[[Listening], Any]) -> None:
+    quiet = FakeStream() if again else acknowledged()
+    with listen(FakeClient(*[acknowledged(BROKEN)] * again, quiet), tools=True) as events:
+        waiting = Background(read, events)
+        assert quiet.reading.wait(PATIENCE)
         events.close()
-        assert rest.outcome() == []
-    assert second.closed
+        outcome = waiting.outcome()
+    assert outcome == [] if read is list else isinstance(outcome, TransportClosed)
+    assert quiet.closed
 
 
 # -- get ----------------------------------------------------------------------------------------------------------
@@ -444,15 +445,6 @@ def test_one_event_can_be_waited_for_for_a_time_and_waited_for_again() -> None:
         stream.say(TOOLS)
         assert next(events).method == TOOLS
     assert stream.closed == ["no longer wanted"]
-
-
-def test_closing_ends_a_get_that_waits() -> None:
-    stream = acknowledged()
-    with listen(FakeClient(stream), tools=True) as events:
-        waiting = Background(events.get)
-        assert stream.reading.wait(PATIENCE)
-        events.close()
-        assert isinstance(waiting.outcome(), TransportClosed)
 
 
 def test_a_stream_is_read_one_event_ahead_and_then_waits_for_its_reader() -> None:

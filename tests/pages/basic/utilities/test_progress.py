@@ -154,15 +154,6 @@ def test_a_client_that_asks_is_told_in_the_calling_thread(revision: str) -> None
     assert seen == [(1, None, None, "test-call"), (2.5, 3, "m", "test-call")]
 
 
-def test_a_request_without_a_callback_carries_no_token() -> None:
-    with to_client() as (client, wire):
-        call = Background(client.ping)
-        request = wire.receive()
-        assert "params" not in request
-        wire.answer(request["id"], {})
-        call.outcome()
-
-
 @in_both_eras
 def test_tokens_of_active_requests_differ(revision: str) -> None:
     with open_client(revision) as (client, wire):
