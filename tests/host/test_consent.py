@@ -7,8 +7,9 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,8 @@ from mcp_ref.host.json_file import difference
 from mcp_ref.host.pins import print_of
 from mcp_ref.kit.threads.deadline import Deadline
 from tests.host.common import PATIENCE, Heard, User, free
+from tests.support.clock import until
+from tests.support.wire import Background
 
 
 @pytest.fixture(autouse=True)
@@ -45,56 +48,40 @@ def offline(*rules: Rule, **options: Any) -> Consent:
     return Consent(rules, **{"keep": False, **options})
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text", "fits"),
-    [
+def test_a_pattern_fits_a_whole_text() -> None:
+    for pattern, text, fits in (
         ("*", "a/b", True), ("a/*", "a/b", True), ("a/*", "b/a/x", False), ("a", "a/b", False), ("a/b", "a/b", True),
         ("a/r*d", "a/read", True), ("a/r*d", "a/reads", False), ("*x*x*", "xx", True), ("ab*ba", "aba", False),
         ("a.c", "abc", False), ("[a]", "a", False), ("*" * 50, "x" * 5000, True), ("*a" * 20 + "b", "a" * 9000, False),
-    ],
-)  # fmt: skip
-def test_a_pattern_fits_a_whole_text(pattern: str, text: str, fits: bool) -> None:
-    assert matches(pattern, text) is fits
+    ):  # fmt: skip
+        assert matches(pattern, text) is fits, pattern
 
 
-@pytest.mark.parametrize("order", [0, 1, 2])
-def test_deny_counts_before_ask_before_allow_whatever_their_order(order: int) -> None:
-    words: list[Literal["allow", "ask", "deny"]] = ["allow", "ask", "deny"]
-    rules = [Rule(word, "tool", "a/*") for word in words[order:] + words[:order]]
-    user = User(True)
-    assert offline(*rules, ask=user).decide(question()) == (False, "rule", None)
-    assert offline(*(rule for rule in rules if rule.decision != "deny"), ask=user).decide(question()).by == "user"
-    assert offline(Rule("allow", "tool", "a/*"), ask=user).decide(question()) == (True, "rule", None)
-    assert user.kinds == ["tool"]
+def test_deny_counts_before_ask_before_allow_whatever_their_order() -> None:
+    allow, ask, deny = (Rule(word, "tool", "a/*") for word in ("allow", "ask", "deny"))  # type: ignore[arg-type]
+    for rules, by in (([allow, ask, deny], "rule"), ([deny, allow, ask], "rule"), ([ask, deny, allow], "rule"),
+                      ([allow, ask], "user"), ([ask, allow], "user")):  # fmt: skip
+        assert offline(*rules, ask=User(True)).decide(question()) == (by == "user", by, None)
+    assert offline(allow, ask=User(False)).decide(question()) == (True, "rule", None)
 
 
-def silent(asked: Question) -> bool:
-    over = threading.Event()
-    asked.withdrawn.attach(lambda reason: over.set())
-    return over.wait(PATIENCE)
+def test_a_question_without_an_answer_is_a_no_at_every_door() -> None:
+    def silent(asked: Question) -> bool:
+        over = threading.Event()
+        asked.withdrawn.attach(lambda reason: over.set())
+        return over.wait(PATIENCE)
 
+    def fails(asked: Question) -> bool:
+        raise EOFError if asked.kind == "url" else ValueError
 
-def fails(problem: type[Exception]) -> Any:
-    def ask(asked: Question) -> bool:
-        raise problem
-
-    return ask
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("ask", "by"),
-    [(None, "nobody"), (silent, "time-out"), (fails(EOFError), "failed"), (fails(ValueError), "failed")],
-)
-def test_a_question_without_an_answer_is_a_no_at_every_door(kind: str, ask: Any, by: str) -> None:
-    timeout = {"timeout": 0.01} if ask is silent else {}
-    assert offline(ask=ask, **timeout).decide(question(kind)) == (False, by, None)
+    for kind in KINDS:
+        for ask, by, more in ((None, "nobody", {}), (silent, "time-out", {"timeout": 0.01}), (fails, "failed", {})):
+            assert offline(ask=ask, **more).decide(question(kind)) == (False, by, None), kind
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a signal cannot be sent to a thread there")
-@pytest.mark.parametrize("kind", KINDS)
-def test_ctrl_c_while_a_question_is_open_lets_nothing_pass(kind: str) -> None:
-    asked, over = question(kind), threading.Event()
+def test_ctrl_c_while_a_question_is_open_lets_nothing_pass() -> None:
+    asked, over = question(), threading.Event()
 
     def ask(shown: Question) -> bool:
         shown.withdrawn.attach(lambda reason: over.set())
@@ -112,19 +99,18 @@ def test_ctrl_c_while_a_question_is_open_lets_nothing_pass(kind: str) -> None:
 def test_arguments_come_last_and_whole_whatever_the_server_says() -> None:
     definition = {"name": "x", "description": "line\n" * 5_000, "inputSchema": {"title": "y" * 90_000}}
     arguments = {"path": "/etc/passwd", "text": "z" * 500}
-    lines = Question("tool", "a", "a/x", "b", "1", {"definition": definition, "arguments": arguments}).lines()
+    asked = Question("tool", "a", "a/x", "b", "1", {"definition": definition, "arguments": arguments})
+    lines, whole = asked.lines(), asked.lines(whole=True)
     text = "\n".join(lines)
     assert len(lines) < 12 and "z" * 500 in lines[-3] and text.index("definition: line") < text.index("/etc/passwd")
-    whole = Question("tool", "a", "a/x", "b", "1", {"definition": definition, "arguments": arguments}).lines(whole=True)
     assert "y" * 90_000 in "\n".join(whole) and "/etc/passwd" in "\n".join(whole[-6:]) and "call the tool" in whole[-1]
 
 
-@pytest.mark.parametrize("kind", ["form", "url", "again"])
-def test_no_rule_and_no_earlier_answer_answers_for_the_user(kind: str) -> None:
-    user = User(Answer(True, "always"))
-    consent = offline(Rule("allow", kind), ask=user)
-    assert [consent.decide(question(kind)).by for _ in range(2)] == ["user", "user"]
-    assert offline(Rule("allow", kind)).decide(question(kind)).by == "nobody"
+def test_no_rule_and_no_earlier_answer_answers_for_the_user() -> None:
+    for kind in ("form", "url", "again"):
+        consent = offline(Rule("allow", kind), ask=User(Answer(True, "always")))
+        assert [consent.decide(question(kind)).by for _ in range(2)] == ["user", "user"]
+        assert offline(Rule("allow", kind)).decide(question(kind)).by == "nobody"
 
 
 def test_a_rule_that_can_match_nothing_is_told() -> None:
@@ -140,14 +126,10 @@ def test_a_rule_that_can_match_nothing_is_told() -> None:
 
 
 def test_what_was_decided_holds_once_for_the_run_or_always(tmp_path: Path) -> None:
-    def decided(*answers: Answer | bool) -> tuple[Consent, User]:
-        user = User(*answers)
-        return Consent(ask=user, keep=tmp_path), user
-
-    first, user = decided(True, Answer(True, "run"), Answer(True, "always"))
+    first = Consent(ask=User(True, Answer(True, "run"), Answer(True, "always")), keep=tmp_path)
     assert [first.decide(question()).by for _ in range(3)] == ["user", "user", "remembered"]
     assert [first.decide(question(subject="a/y")).by for _ in range(2)] == ["user", "remembered"]
-    second, user = decided(False)
+    second = Consent(ask=User(False), keep=tmp_path)
     assert second.decide(question(subject="a/y")).by == "remembered"
     assert second.decide(question()) == (False, "user", None)
     # It is bound to what was shown, and to the server it was about.
@@ -160,28 +142,25 @@ def test_what_was_decided_holds_once_for_the_run_or_always(tmp_path: Path) -> No
     assert asking.decide(question(subject="a/z")).by == "user"
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"tool b a/x": 1}', "[" * 200_000, None])
+@pytest.mark.parametrize("content", ["{", "[]", '{"tool b a/x": 1}', None])
 def test_a_broken_file_of_decisions_decides_nothing_and_is_left_alone(content: str | None, tmp_path: Path) -> None:
-    path = tmp_path / "consent.json"
-    path.write_text(content or '{"tool b a/x": "1"}', "utf-8")
+    path, text = tmp_path / "consent.json", content or '{"tool b a/x": "1"}'
+    path.write_text(text, "utf-8")
     path.chmod(0o644 if content is None else 0o600)
     consent = Consent(ask=User(Answer(True, "always")), keep=tmp_path)
     assert [consent.decide(question()).by for _ in range(2)] == ["user", "remembered"]
-    assert path.read_text("utf-8") == (content or '{"tool b a/x": "1"}')
+    assert path.read_text("utf-8") == text
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe with a name")
 def test_a_pipe_in_place_of_the_file_of_decisions_keeps_nobody_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "consent.json", 0o600)
-    made: list[Consent] = []
-    thread = threading.Thread(target=lambda: made.append(Consent(ask=User(True), keep=tmp_path)), daemon=True)
-    thread.start()
-    thread.join(PATIENCE)
-    if thread.is_alive():
-        (tmp_path / "consent.json").open("w").close()
-        thread.join(PATIENCE)
-        pytest.fail("it waits for somebody who writes into the pipe")
-    assert made[0].decide(question()).by == "user"
+    making = Background(Consent, ask=User(True), keep=tmp_path)
+    try:
+        assert making.outcome().decide(question()).by == "user"
+    finally:
+        with suppress(OSError):  # Nobody reads: else whoever waits for a writer is let go.
+            os.close(os.open(tmp_path / "consent.json", os.O_WRONLY | os.O_NONBLOCK))
 
 
 def test_decisions_that_cannot_be_written_leave_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,16 +185,15 @@ def test_a_broken_file_of_pins_makes_every_definition_count_as_changed(tmp_path:
     assert (tmp_path / "pins.json").read_text("utf-8") == '{"a": "b"}'
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_no_counts_at_every_door_and_leaves_nothing_behind(kind: str) -> None:
+def test_a_no_counts_at_every_door_and_leaves_nothing_behind() -> None:
     no: list[Any] = [False, None, "yes", 1, Answer(False), Answer(False, "always", {"seat": 1}, all=True)]
     no += [Answer("no", "always", {"seat": 1}), Answer(1, "run")]  # type: ignore[arg-type]
-    user = User(*no, True)
-    consent = offline(ask=user)
-    for _ in no:
-        assert consent.decide(question(kind)) == (False, "user", None)
-    assert not consent.remembered()
-    assert consent.decide(question(kind)).allowed and len(user.asked) == len(no) + 1
+    for kind in KINDS:
+        user = User(*no, True)
+        consent = offline(ask=user)
+        assert {consent.decide(question(kind)) for _ in no} == {(False, "user", None)}, kind
+        assert not consent.remembered()
+        assert consent.decide(question(kind)).allowed and len(user.asked) == len(no) + 1
 
 
 def test_questions_come_one_at_a_time_and_in_order() -> None:
@@ -229,19 +207,13 @@ def test_questions_come_one_at_a_time_and_in_order() -> None:
         overlap.release()
         return True
 
-    consent = offline(ask=ask)
-    threads = []
+    consent, decisions = offline(ask=ask), list[Background]()
     for number in range(4):
-        threads.append(threading.Thread(target=consent.decide, args=(question(subject=f"a/{number}"),)))
-        threads[-1].start()
-        until = Deadline(PATIENCE)
-        while len(consent._turns._waiting) <= number and until.left():
-            threading.Event().wait(0.001)
+        decisions.append(Background(consent.decide, question(subject=f"a/{number}")))
+        until(lambda: len(consent._turns._waiting) == len(decisions))
     gate.release(4)
-    for thread in threads:
-        thread.join(PATIENCE)
+    assert all(decision.outcome().allowed for decision in decisions)
     assert showing == ["a/0", "a/1", "a/2", "a/3"]
-    consent.close(Deadline(1))
 
 
 def test_what_shows_a_question_may_cause_another() -> None:
@@ -250,7 +222,6 @@ def test_what_shows_a_question_may_cause_another() -> None:
 
     consent = offline(ask=ask)
     assert consent.decide(question(subject="outer")).allowed
-    consent.close(Deadline(1))
 
 
 def test_a_call_that_is_given_up_withdraws_its_question_and_a_late_answer_counts_for_nothing() -> None:
@@ -271,21 +242,21 @@ def test_a_call_that_is_given_up_withdraws_its_question_and_a_late_answer_counts
 
 
 def test_what_was_decided_is_written_down_without_contents_and_secrets(tmp_path: Path) -> None:
-    path = tmp_path / "audit.jsonl"
-    server = Server("s")
+    path, server = tmp_path / "audit.jsonl", Server("s")
     server.tool("x")(lambda token, place: "the content")
     with Host([Entry("a", server)], consent=free(audit=path)) as host:
         host.call("a/x", {"token": "swordfish", "place": "here"})
+        host.consent.add(Rule("deny", "tool", "a/x"))
         with pytest.raises(ConsentRefused):
-            host.consent.add(Rule("deny", "tool", "a/x"))
             host.call("a/x", {"token": "swordfish", "place": "here"})
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    text = path.read_text("utf-8")
+    rows = [json.loads(line) for line in text.splitlines()]
     assert [(row["kind"], row.get("decision"), row.get("by"), row.get("outcome")) for row in rows] == [
         ("start", "allow", "rule", None), ("tool", "allow", "rule", None), ("tool", None, None, "ok"),
         ("tool", "deny", "rule", None),
     ]  # fmt: skip
     assert rows[2]["arguments"] == {"token": "[redacted]", "place": "here"} and rows[2]["milliseconds"] > 0
-    assert "swordfish" not in path.read_text("utf-8") and "the content" not in path.read_text("utf-8")
+    assert "swordfish" not in text and "the content" not in text
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -297,38 +268,30 @@ def test_a_question_shows_all_of_it_and_cannot_move_the_cursor() -> None:
     assert "x" * 5000 in "".join(lines)
 
 
-@pytest.mark.parametrize(
-    ("command", "sign"),
-    [
+def test_what_stands_out_in_a_command_is_pointed_out() -> None:
+    for command, sign in (
         (["sudo", "x"], "more rights"), (["bash", "-c", "x"], "a shell"), (["python", "-c", "x"], "a line of code"),
         (["x", "rm -rf /"], "removes files"), (["sh", "-c", "curl x | sh"], "fetches"),
         (["npx", "-y", "@scope/server"], "no version"), (["uvx", "server"], "no version"),
-    ],
-)  # fmt: skip
-def test_what_stands_out_in_a_command_is_pointed_out(command: list[str], sign: str) -> None:
-    assert any(sign in found for found in dangers({"command": command}))
-    plain = ["npx", "-y", "@scope/server@1.2.3"]
-    assert dangers({"command": plain}) == dangers({"command": ["uvx", "server==1.0"]}) == [
-        "it runs with all of your rights"
-    ]  # fmt: skip
-    assert any("load other code" in found for found in dangers({"command": plain, "environment": {"LD_PRELOAD": "x"}}))
+    ):  # fmt: skip
+        assert any(sign in found for found in dangers({"command": command})), command
+    for plain in (["npx", "-y", "@scope/server@1.2.3"], ["uvx", "server==1.0"]):
+        assert dangers({"command": plain}) == ["it runs with all of your rights"]
+    assert any("load other code" in each for each in dangers({"command": ["x"], "environment": {"LD_PRELOAD": "x"}}))
     assert dangers({"url": "http://far.example", "headers": {"a": "b"}})[0].endswith("so are its headers")
     assert not dangers({"url": "http://localhost:1/mcp"}) and not dangers({"url": "https://x"})
 
 
 def test_a_start_is_bound_to_the_command_and_to_what_stands_behind_its_names(tmp_path: Path) -> None:
-    asked = User(Answer(True, "always"))
-
-    def start(**given: Any) -> list[str]:
-        asked.asked.clear()
+    def asked(**given: Any) -> bool:
+        user = User(Answer(True, "always"))
         config = {"servers": {"a": {"command": "/no/such/program", **given}}}
-        with Host(config, consent=Consent(ask=asked, keep=tmp_path), start_timeout=30):
-            return asked.kinds
+        with Host(config, consent=Consent(ask=user, keep=tmp_path), start_timeout=30):
+            return user.kinds == ["start"]
 
-    assert start(env={"X": "1"}) == ["start"] and start(env={"X": "1"}) == []
-    assert asked.asked == []
+    assert asked(env={"X": "1"}) and not asked(env={"X": "1"})
     for changed in ({"env": {"X": "2"}}, {"args": ["y"]}, {"cwd": "/"}, {"env": {"X": "1"}, "inheritEnv": ["HOME"]}):
-        assert start(**changed) == ["start"], changed
+        assert asked(**changed), changed
 
 
 def test_the_whole_command_is_shown_before_a_server_is_started_and_no_means_no() -> None:

@@ -6,9 +6,10 @@ import ast
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -107,27 +108,23 @@ class Told:
         return found
 
 
-def chat(host: Host, name: str, other: str) -> Any:
-    """A turn of a conversation that has all that was attached, and every tool."""
-    return host.complete({"messages": host.context, "tools": host.for_model(), "maxTokens": 9})
-
-
-OPERATIONS: dict[str, Callable[[Host, str, str], Any]] = {
-    "call": lambda host, name, other: host.call(f"{name}/say", {"text": "hello"}),
-    "call by model": lambda host, name, other: [host.for_model(), host.call_for_model(f"{name}__say", {"text": ""})],
-    "fail": lambda host, name, other: host.call(f"{name}/fail"),
-    "sample": lambda host, name, other: host.call(f"{name}/sample"),
-    "form": lambda host, name, other: host.call(f"{name}/form"),
-    "page": lambda host, name, other: host.call(f"{name}/page"),
-    "roots": lambda host, name, other: host.call(f"{name}/roots"),
-    "change roots": lambda host, name, other: host.set_roots([f"/tmp/{name}"]),
-    "read": lambda host, name, other: host.read(name, "note://one"),
-    "attach": lambda host, name, other: host.attach(name, "note://one"),
-    "prompt": lambda host, name, other: host.context.extend(host.prompt(f"{name}/ask")["messages"]),
-    "chat": chat,
-    "lists": lambda host, name, other: [host.tools(), host.resources(), host.prompts(), host.instructions()],
-    "restart": lambda host, name, other: host.restart(name),
-    "check": lambda host, name, other: host.check(),
+OPERATIONS: dict[str, Callable[[Host, str], Any]] = {
+    "call": lambda host, name: host.call(f"{name}/say", {"text": "hello"}),
+    "call by model": lambda host, name: [host.for_model(), host.call_for_model(f"{name}__say", {"text": ""})],
+    "fail": lambda host, name: host.call(f"{name}/fail"),
+    "sample": lambda host, name: host.call(f"{name}/sample"),
+    "form": lambda host, name: host.call(f"{name}/form"),
+    "page": lambda host, name: host.call(f"{name}/page"),
+    "roots": lambda host, name: host.call(f"{name}/roots"),
+    "change roots": lambda host, name: host.set_roots([f"/tmp/{name}"]),
+    "read": lambda host, name: host.read(name, "note://one"),
+    "attach": lambda host, name: host.attach(name, "note://one"),
+    "prompt": lambda host, name: host.context.extend(host.prompt(f"{name}/ask")["messages"]),
+    # A turn of a conversation that has all that was attached, and every tool.
+    "chat": lambda host, name: host.complete({"messages": host.context, "tools": host.for_model(), "maxTokens": 9}),
+    "lists": lambda host, name: [host.tools(), host.resources(), host.prompts(), host.instructions()],
+    "restart": lambda host, name: host.restart(name),
+    "check": lambda host, name: host.check(),
 }  # fmt: skip
 
 
@@ -142,47 +139,34 @@ def yes(question: Any) -> Answer:
     return Answer(True, value={"x": "typed"} if question.kind == "form" else None)
 
 
-def keeps_apart(steps: list[tuple[str, str, str, bool]]) -> None:
-    told = Told()
-    passed: dict[str, set[str]] = {name: set() for name in NAMES}
-    with started(told, Consent(FREE, ask=yes, keep=False)) as host:
-        heard: dict[str, str] = {}
-        for operation, name, other, by_the_user in steps:
-            try:
-                if by_the_user and other in heard:
-                    # The user themselves hands a word on; a flood of questions may be refused.
-                    passed[name].add(heard[other])
-                    host.call(f"{name}/say", {"text": heard[other]})
-                result = OPERATIONS[operation](host, name, other)
-                found = CANARY.search(json.dumps(result, default=str))
-                if operation == "call" and found:
-                    heard[name] = found[0]
-            except McpError:
-                pass
-    for name in NAMES:
-        assert told.messages[name]
-        words = {match[0] for match in CANARY.finditer(json.dumps(told.messages[name], default=str))}
-        strange = {word for word in words if f"canary-{name}-" not in word} - passed[name]
-        assert not strange, f"{name} was told {strange} in {steps}"
-
-
 STEPS = st.lists(
     st.tuples(st.sampled_from(sorted(OPERATIONS)), st.sampled_from(NAMES), st.sampled_from(NAMES), st.booleans()),
     min_size=3, max_size=12,
 )  # fmt: skip
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(STEPS)
 def test_no_word_of_a_server_reaches_another_unless_the_user_put_it_there(steps: Any) -> None:
-    keeps_apart(steps)
-
-
-@pytest.mark.slow
-@settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck), database=None)
-@given(STEPS)
-def test_in_300_sequences_no_word_of_a_server_reaches_another(steps: Any) -> None:
-    keeps_apart(steps)
+    told = Told()
+    passed: dict[str, set[str]] = {name: set() for name in NAMES}
+    with started(told, Consent(FREE, ask=yes, keep=False)) as host:
+        heard: dict[str, str] = {}
+        for operation, name, other, by_the_user in steps:
+            with suppress(McpError):
+                if by_the_user and other in heard:
+                    # The user themselves hands a word on; a flood of questions may be refused.
+                    passed[name].add(heard[other])
+                    host.call(f"{name}/say", {"text": heard[other]})
+                result = OPERATIONS[operation](host, name)
+                found = CANARY.search(json.dumps(result, default=str))
+                if operation == "call" and found:
+                    heard[name] = found[0]
+    for name in NAMES:
+        assert told.messages[name]
+        words = {match[0] for match in CANARY.finditer(json.dumps(told.messages[name], default=str))}
+        strange = {word for word in words if f"canary-{name}-" not in word} - passed[name]
+        assert not strange, f"{name} was told {strange} in {steps}"
 
 
 def test_every_operation_reaches_every_server_that_it_is_meant_for() -> None:
@@ -192,12 +176,12 @@ def test_every_operation_reaches_every_server_that_it_is_meant_for() -> None:
         for operation, run in OPERATIONS.items():
             for name in NAMES:
                 try:
-                    run(host, name, "a")
+                    run(host, name)
                 except McpError as problem:
                     assert operation in ("form", "page", "sample"), (operation, name, problem)
-    said = {name: {message.get("method") for message in told.messages[name]} for name in NAMES}
     for name in NAMES:
-        assert {"tools/call", "resources/read", "prompts/get", "tools/list"} <= said[name]
+        said = {message.get("method") for message in told.messages[name]}
+        assert {"tools/call", "resources/read", "prompts/get", "tools/list"} <= said
         assert f"canary-{name}-" in json.dumps(model.asked)
         assert any("roots" in answer for answer in told.answers(name))
         assert any("answer to" in json.dumps(answer) for answer in told.answers(name))
@@ -206,78 +190,54 @@ def test_every_operation_reaches_every_server_that_it_is_meant_for() -> None:
     assert {url[8:16] for url in opened} == {"canary-c", "canary-d"}
 
 
-@pytest.mark.parametrize(
-    "denied", ["start", "definition", "tool", "model", "sampling", "answer", "form", "url", "roots"]
-)
-@pytest.mark.parametrize("by", ["rule", *(pytest.param(by, marks=pytest.mark.slow) for by in ("nobody", "user"))])
-def test_nothing_passes_a_door_that_is_shut(denied: str, by: str) -> None:
+DOORS = ("start", "definition", "tool", "model", "sampling", "answer", "form", "url", "roots")
+
+
+@pytest.mark.parametrize("denied", DOORS)
+def test_nothing_passes_a_door_that_is_shut(denied: Any) -> None:
     told, model, opened = Told(), Echo(), list[str]()
-    word = cast(Literal["deny", "ask"], "deny" if by == "rule" else "ask")
-    rules = [*(rule for rule in FREE if rule.kind != denied), Rule(word, denied)]
-    ask = None if by == "nobody" else lambda question: question.kind != denied and yes(question)
-    if by == "nobody" and denied in ("form", "url"):
-        rules.pop()
-    results: list[Any] = []
-    with started(told, Consent(rules, ask=ask, keep=False), model, opened) as host:
+    with started(told, Consent([*FREE, Rule("deny", denied)], ask=yes, keep=False), model, opened) as host:
         for run in OPERATIONS.values():
             for name in NAMES:
-                try:
-                    results.append(run(host, name, "a"))
-                except McpError:
-                    continue
-        if denied == "definition":
-            assert host.instructions() == {}
+                with suppress(McpError):
+                    run(host, name)
+        assert denied != "definition" or host.instructions() == {}
     sent = [message for name in NAMES for message in told.messages[name]]
     answers = [answer for name in NAMES for answer in told.answers(name)]
-    if denied == "start":
-        assert sent == []
-    if denied in ("tool", "definition"):
-        assert not [message for message in sent if message.get("method") == "tools/call"]
-    if denied == "model":
-        assert model.asked == []
-    if denied == "sampling":
-        assert "canary" not in json.dumps([request for request in model.asked if "systemPrompt" in request])
-    if denied in ("model", "sampling", "answer"):
-        assert "answer to" not in json.dumps(answers)
-    if denied == "form":
-        assert not [answer for answer in answers if answer.get("action") == "accept" and answer.get("content")]
-    if denied == "url":
-        assert opened == []
-    if denied == "roots":
-        assert "file:///tmp" not in json.dumps(sent)
+    calls = [message for message in sent if message.get("method") == "tools/call"]
+    answered = [answer for answer in answers if "answer to" in json.dumps(answer)]
+    sampled = [request for request in model.asked if "systemPrompt" in request and "canary" in json.dumps(request)]
+    passed = {
+        "start": sent,
+        "definition": calls,
+        "tool": calls,
+        "model": [*model.asked, *answered],
+        "sampling": [*sampled, *answered],
+        "answer": answered,
+        "form": [answer for answer in answers if answer.get("action") == "accept" and answer.get("content")],
+        "url": opened,
+        "roots": [message for message in sent if "file:///tmp" in json.dumps(message)],
+    }
+    assert passed[denied] == []
 
 
 def test_every_place_that_lets_something_pass_stands_behind_the_door() -> None:
     """Which functions of the host start a client, call a tool, or reach a model; and that each asks first."""
     passing = {"connect": set[str](), "call_tool": set[str](), "complete": set[str](), "accept": set[str]()}
-    asks: dict[str, bool] = {}
+    asks: set[str] = set()
     for path in Path(mcp_ref.host.__file__).parent.glob("*.py"):
         for function in ast.walk(ast.parse(path.read_text("utf-8"))):
             if not isinstance(function, ast.FunctionDef):
                 continue
-            called = [each.func for each in ast.walk(function) if isinstance(each, ast.Call)]
+            inner = list(ast.walk(function))
+            called = [each.func for each in inner if isinstance(each, ast.Call)]
             names = {each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in called}
-            names |= {
-                each.value
-                for each in ast.walk(function)
-                if isinstance(each, ast.Constant) and isinstance(each.value, str)
-            }
-            asks[function.name] = asks.get(function.name, False) or bool(names & {"decide", "_ask", "_consented"})
+            names |= {each.value for each in inner if isinstance(each, ast.Constant) and isinstance(each.value, str)}
+            asks |= {function.name} if names & {"decide", "_ask", "_consented"} else set()
             for what in passing.keys() & names:
                 passing[what].add(function.name)
     # `_open` is begun by `start` after its question, and again by a death; `_sample` goes through `complete`.
     assert passing == {"connect": {"_open"}, "call_tool": {"call"}, "complete": {"complete", "_sample"},
                        "accept": {"_fill_in", "_open_link", "open_page", "_visited"}}  # fmt: skip
-    asking = (
-        "start",
-        "call",
-        "_visited",
-        "_consented",
-        "complete",
-        "_sample",
-        "_fill_in",
-        "open_page",
-        "_tell_roots",
-        "_message",
-    )
-    assert all(asks[name] for name in asking)
+    assert asks >= {"start", "call", "_visited", "_consented", "complete", "_sample", "_fill_in", "open_page",
+                    "_tell_roots", "_message"}  # fmt: skip

@@ -6,9 +6,10 @@ import json
 import os
 import sys
 import threading
-import time
+from contextlib import closing, nullcontext
 from itertools import product
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pytest
@@ -27,12 +28,12 @@ from mcp_ref import (
     TransportClosed,
 )
 from mcp_ref.client.entries import Entry
-from mcp_ref.client.targets import Command
 from mcp_ref.errors import McpError
 from mcp_ref.host import life
 from mcp_ref.host.life import NEXT
 from mcp_ref.kit.threads.deadline import Deadline
-from tests.host.common import FREE, Heard, User, free, hostile
+from tests.host.common import FREE, PATIENCE, Heard, User, free, hostile
+from tests.support.clock import until
 from tests.support.wire import Background
 
 STATES = ("disabled", "waiting", "starting", "ready", "restarting", "failed", "stopped")
@@ -50,46 +51,52 @@ def server(name: str = "s") -> Server:
     return made
 
 
-@pytest.mark.parametrize(("state", "event"), list(product(STATES, EVENTS)))
-def test_every_event_in_every_state_leads_where_the_table_says(state: str, event: str) -> None:
+def test_every_event_in_every_state_leads_where_the_table_says() -> None:
     hosted = Host([Entry("a", server())]).servers["a"]
-    hosted.state = state
-    assert hosted.happen(event) is (event in NEXT[state])
-    assert hosted.state == NEXT[state].get(event, state)
+    for state, event in product(STATES, EVENTS):
+        hosted.state = state
+        assert hosted.happen(event) is (event in NEXT[state])
+        assert hosted.state == NEXT[state].get(event, state)
     assert set(NEXT) == set(STATES) and {each for row in NEXT.values() for each in row} == set(EVENTS)
 
 
 def test_what_is_ready_is_usable_while_others_hang() -> None:
     entries = [hostile("silent", "silent"), Entry("here", server())]
-    host = Host(entries, consent=free(), start_timeout=30).start(wait=False)
-    try:
+    with closing(Host(entries, consent=free(), start_timeout=30).start(wait=False)) as host:
         assert host.call("here/hello")["content"] == [{"type": "text", "text": "hello"}]
         assert host.servers["silent"].state == "starting"
         assert [tool.name for tool in host.tools()] == ["here/hello"]
-    finally:
-        began = time.monotonic()
-        host.close()
-        assert time.monotonic() - began < 25
     assert host.servers["silent"].state == "stopped"
 
 
 def test_a_server_that_cannot_be_started_fails_alone_and_says_why() -> None:
+    def no_trace(name: str) -> Any:
+        return None if name != "untraced" else open("/no/such/folder/trace", "w")
+
     entries = [
         hostile("dies", "dies-at-start"),
         hostile("silent", "silent", start_timeout=1.0),
         Entry("missing", ["/no/such/program"]),
         hostile("garbage", "garbage", start_timeout=1.0),
         Entry("wrong", None, "a server must have either a command or a url"),
+        Entry("old", server(), revision="1999-01-01"),
+        Entry("untraced", server()),
         Entry("off", server(), disabled=True),
         Entry("here", server()),
     ]
-    with Host(entries, consent=free(), start_timeout=60) as host:
-        failed = dict.fromkeys(("dies", "silent", "missing", "garbage", "wrong"), "failed")
+    problems = {
+        "dies": "no such database",
+        "silent": "timed out",
+        "missing": "could not be started",
+        "garbage": "",
+        "wrong": "either a command or a url",
+        "old": "1999-01-01",
+        "untraced": "No such file",
+    }
+    with Host(entries, consent=free(), start_timeout=60, trace=no_trace) as host:
         found = {name: each.state for name, each in host.servers.items()}
-        assert found == {**failed, "off": "disabled", "here": "ready"}
-        assert "no such database" in str(host.servers["dies"].problem)
-        assert "timed out" in str(host.servers["silent"].problem)
-        assert "could not be started" in str(host.servers["missing"].problem)
+        assert found == {**dict.fromkeys(problems, "failed"), "off": "disabled", "here": "ready"}
+        assert [name for name, why in problems.items() if why not in str(host.servers[name].problem)] == []
         assert [tool.name for tool in host.tools()] == ["here/hello"]
         with pytest.raises(ServerDown, match="(?s)server 'dies' is failed.*no such database"):
             host.call("dies/echo")
@@ -140,42 +147,33 @@ def test_a_call_of_a_server_that_dies_after_each_call_joins_the_restart() -> Non
 def test_a_call_waits_for_a_restart_no_longer_than_its_time_and_stop_ends_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(life, "RESTART_INTERVAL", 60)
+    monkeypatch.setattr(life, "RESTART_INTERVAL", 600)
     heard = Heard()
     with Host([hostile("a", "dies-in-call")], consent=free(), on_event=heard) as host:
         with pytest.raises(TransportClosed):
             host.call("a/die")
         heard.wait("a", "state", "restarting")
-        began = time.monotonic()
         with pytest.raises(ServerDown, match="restarting"):
             host.call("a/echo", timeout=0.1)
         host.stop("a")
         assert host.servers["a"].state == "stopped"
         host.servers["a"].stop(Deadline(1))
-        assert time.monotonic() - began < 25
 
 
 def test_check_says_what_is_wrong_with_each_and_is_bounded() -> None:
     stuck = threading.Event()
-
-    slow = server("slow")
-    entries = [Entry("here", server()), Entry("slow", slow), hostile("dies", "dies-at-start")]
+    entries = [Entry("here", server()), Entry("slow", server("slow")), hostile("dies", "dies-at-start")]
     with Host(entries, consent=free()) as host:
         assert host.check()["here"] is None and "failed" in str(host.check()["dies"])
-        client = host.servers["slow"].client
-        assert client is not None
-        client.request = lambda *given: stuck.wait(30)  # type: ignore[method-assign, assignment, return-value]
-        began = time.monotonic()
+        client: Any = host.servers["slow"].client
+        client.request = lambda *given: stuck.wait(600)
         assert host.check(timeout=0.2)["slow"] == "it did not answer in time"
-        assert time.monotonic() - began < 25
         stuck.set()
 
 
 def test_close_ends_what_hangs_at_each_of_its_waits() -> None:
-    """A start, a call, a question, a model: each is hanging while the host is closed."""
-    asked, stuck = threading.Event(), threading.Event()
-    prompted = Server("prompts")
-    calls: list[Any] = []
+    """A start, a call, a model, a window that never closes: each is hanging while the host is closed."""
+    stuck, prompted, under_way = threading.Event(), Server("prompts"), list[str]()
 
     @prompted.tool()
     def prompt(ctx: Context) -> str:
@@ -188,81 +186,39 @@ def test_close_ends_what_hangs_at_each_of_its_waits() -> None:
             return "m"
 
         def complete(self, request: Any, name: str, cancelled: Any) -> Any:
-            calls.append(name)
-            while not cancelled() and not stuck.wait(0.01):
-                pass
+            under_way.append(name)
+            until(cancelled)
             raise RuntimeError("cancelled")
 
     def ask(question: Any) -> bool:
-        question.withdrawn.attach(lambda reason: asked.set())
-        calls.append(question.kind)
-        return asked.wait(100)
+        under_way.append(question.kind)
+        return stuck.wait(600)
 
-    rules = [
-        *(rule for rule in FREE if rule.kind != "start"),
-        *(Rule("allow", "start", name) for name in ("s", "p", "q")),
-    ]
     entries = [hostile("s", "silent"), Entry("p", prompted, revision="2025-11-25"), Entry("q", server())]
-    consent = Consent([*rules, Rule("ask", "tool", "q/*")], ask=ask, keep=False)
+    consent = Consent([*FREE, Rule("ask", "tool", "q/*")], ask=ask, keep=False)
     host = Host(entries, consent=consent, model=Model(), start_timeout=30).start(wait=False)
-    under_way = [Background(host.call, name) for name in ("p/prompt", "q/hello")]
-    until = time.monotonic() + 60
-    while len(calls) < 2 and time.monotonic() < until:
-        threading.Event().wait(0.01)
-    began = time.monotonic()
-    host.close()
-    took = time.monotonic() - began
+    calls = [Background(host.call, name) for name in ("p/prompt", "q/hello")]
+    until(lambda: len(under_way) == 2)
+    host.close(1)
+    prompting, waiting = (call.outcome() for call in calls)
+    assert isinstance(prompting, McpError) and "withdrawn" in str(waiting)
+    assert sorted(under_way) == ["m", "tool"]
     stuck.set()
-    assert all(isinstance(call.outcome(), McpError) for call in under_way)
-    assert took < 25 and sorted(calls) == ["m", "tool"]
     host.close()
 
 
-@pytest.mark.parametrize("method", ["initialize", "tools/list", "tools/call", "ping"])
+@pytest.mark.parametrize("method", ["tools/list", "tools/call", "ping"])
 def test_a_server_that_never_answers_one_method_holds_nothing_up(method: str) -> None:
-    starts = method in ("tools/call", "ping")
+    starts = method != "tools/list"
     entries = [hostile("a", f"hangs-at-{method}", start_timeout=60.0 if starts else 0.7), Entry("here", server())]
-    host = Host(entries, consent=free(), start_timeout=60).start()
-    try:
+    with Host(entries, consent=free(), start_timeout=60) as host:
         assert host.servers["a"].state == ("ready" if starts else "failed")
         assert host.call("here/hello")["content"] and [tool.name for tool in host.tools()][-1] == "here/hello"
         if method == "tools/call":
             with pytest.raises(RequestTimeout):
-                host.call("a/echo", timeout=0.5)
+                host.call("a/echo", timeout=0.3)
         if method == "ping":
             assert host.check(timeout=0.3)["a"] is not None
-    finally:
-        began = time.monotonic()
-        host.close()
-        assert time.monotonic() - began < 25
-
-
-def test_a_window_that_never_closes_does_not_hold_close_up() -> None:
-    stuck, shown = threading.Event(), threading.Event()
-
-    def ask(question: Any) -> bool:
-        shown.set()
-        return stuck.wait(60)
-
-    rules = [Rule("allow", "start"), Rule("ask", "tool")]
-    host = Host([Entry("a", server())], consent=Consent(rules, ask=ask, keep=False)).start()
-    call = Background(host.call, "a/hello")
-    assert shown.wait(30)
-    began = time.monotonic()
-    host.close(1)
-    assert time.monotonic() - began < 25
-    assert "withdrawn" in str(call.outcome())
-    stuck.set()
-
-
-def test_an_entry_that_asks_for_what_no_client_does_has_failed() -> None:
-    def no_trace(name: str) -> Any:
-        raise OSError("the disk is full")
-
-    with Host([Entry("a", server(), revision="1999-01-01")], consent=free()) as host:
-        assert host.servers["a"].state == "failed" and "1999-01-01" in str(host.servers["a"].problem)
-    with Host([Entry("a", server())], consent=free(), trace=no_trace) as host:
-        assert host.servers["a"].problem == "the disk is full"
 
 
 def test_names_that_there_are_not_are_refused() -> None:
@@ -273,24 +229,23 @@ def test_names_that_there_are_not_are_refused() -> None:
                 host.call(name)
 
 
-def test_a_configuration_is_a_file_a_dict_or_entries(tmp_path: Path) -> None:
+def test_a_configuration_is_a_file_or_a_dict(tmp_path: Path) -> None:
     weather = {"command": sys.executable, "args": ["examples/weather.py"], "cwd": os.getcwd()}
     config = {"mcpServers": {"weather": weather, "wrong": {}}}
-    path = tmp_path / "mcp.json"
-    path.write_text(json.dumps(config), "utf-8")
-    for given in (path, str(path), config):
+    (tmp_path / "mcp.json").write_text(json.dumps(config), "utf-8")
+    for given in (tmp_path / "mcp.json", config):
         with Host(given, consent=free()) as host:
             assert host.servers["wrong"].problem is not None
             assert "sun" in host.call("weather/forecast", {"city": "Lisbon"})["content"][0]["text"]
+    assert Host(str(tmp_path / "mcp.json")).servers.keys() == config["mcpServers"].keys()
 
 
-def test_a_server_gets_the_named_environment_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_server_gets_the_named_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "swordfish")
     monkeypatch.setenv("NAMED", "herring")
-    command = [sys.executable, "-m", "tests.host.hostile", "echo"]
-    config = {"servers": {"a": {"command": command[0], "args": command[1:], "env": {"OWN": "tuna"},
-                                "inheritEnv": ["NAMED"], "revision": "2025-11-25"}}}  # fmt: skip
-    with Host(config, consent=free()) as host:
+    given = {"command": sys.executable, "args": ["-m", "tests.host.hostile", "echo"], "env": {"OWN": "tuna"},
+             "inheritEnv": ["NAMED"], "revision": "2025-11-25"}  # fmt: skip
+    with Host({"servers": {"a": given}}, consent=free()) as host:
         found = json.loads(host.call("a/environment")["content"][0]["text"])
     assert found["OWN"] == "tuna" and found["NAMED"] == "herring" and "SECRET" not in found
 
@@ -306,37 +261,27 @@ def test_the_tools_of_an_entry_are_those_that_it_allows_and_does_not_deny() -> N
 
 
 def test_on_close_is_told_once_when_the_server_dies_and_not_when_we_close() -> None:
-    told: list[McpError] = []
-    heard = threading.Event()
-
-    def on_close(reason: McpError) -> None:
-        told.append(reason)
-        heard.set()
-
-    target = hostile("a", "dies-in-call").target
-    with Client(target, revision="2025-11-25", on_close=on_close) as client:
-        with pytest.raises(TransportClosed):
-            client.call_tool("die")
-        assert heard.wait(30)
-        with pytest.raises(TransportClosed):
-            client.call_tool("die")
-    assert len(told) == 1 and "out of memory" in str(told[0])
-    for target in (Command([sys.executable, "examples/weather.py"]), server()):
-        for revision in ("2025-11-25", "2026-07-28"):
-            with Client(target, revision=revision, on_close=on_close):
-                pass
-    assert len(told) == 1
+    told: Queue[McpError] = Queue()
+    with Client(hostile("a", "dies-in-call").target, revision="2025-11-25", on_close=told.put) as client:
+        for _ in range(2):
+            with pytest.raises(TransportClosed):
+                client.call_tool("die")
+        assert "out of memory" in str(told.get(timeout=PATIENCE))
+    for revision in ("2025-11-25", "2026-07-28"):
+        with Client(server(), revision=revision, on_close=told.put):
+            pass
+    assert told.empty()
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_on_close_is_never_told_over_http_in_the_stateless_era(revision: str) -> None:
+def test_on_close_is_never_told_over_http(revision: str) -> None:
     told: list[McpError] = []
-    served = server()
-    with served.serve_http() as http, Client(http.url, revision=revision, timeout=2, on_close=told.append) as client:
-        client.call_tool("hello")
-        http.close(1)
-        with pytest.raises(McpError):
+    with server().serve_http() as http:
+        with Client(http.url, revision=revision, timeout=2, on_close=told.append) as client:
             client.call_tool("hello")
+            http.close(1)
+            with pytest.raises(McpError):
+                client.call_tool("hello")
     assert not told
 
 
@@ -349,21 +294,14 @@ def test_an_answer_for_all_tools_holds_for_the_tools_as_they_are() -> None:
     assert user.kinds == ["tool"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("trusted", [True, False])
-def test_a_server_of_either_era_comes_back_and_harm_is_not_done_twice(
-    revision: str, trusted: bool, tmp_path: Path
-) -> None:
+def test_a_server_of_the_stateless_era_comes_back_and_harm_is_not_done_twice(trusted: bool, tmp_path: Path) -> None:
     story, heard = tmp_path / "story", Heard()
-    entry = Entry("a", [sys.executable, "-m", "tests.features.mortal_server", str(story), "1"], revision=revision)
+    entry = Entry("a", [sys.executable, "-m", "tests.features.mortal_server", str(story), "1"], revision="2026-07-28")
     with Host([entry], consent=free(), trusted=["a"] * trusted, on_event=heard) as host:
-        if trusted:
-            # It says that it only reads.
-            assert host.call("a/look")["content"][0]["text"] == "look"
-        else:
-            with pytest.raises(TransportClosed):
-                host.call("a/look")
+        # It says that it only reads.
+        with nullcontext() if trusted else pytest.raises(TransportClosed):
+            host.call("a/look")
         heard.wait("a", "state", "restarting")
         assert host.call("a/pay")["content"][0]["text"] == "pay"
     lines = story.read_text().split()

@@ -8,15 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcp_ref import AuthorizationError, FileStore, HttpStatusError, OAuth, Protection
+from mcp_ref import AuthorizationError, HttpStatusError, MemoryStore, OAuth, Protection
 from mcp_ref.pages.basic.authorization.metadata import read_challenges
 from tests.pages.basic.authorization.guarded import METADATA, RESOURCE, Guarded, Tokens, guarded, principal
 from tests.pages.basic.authorization.world import World, answer
+from tests.pages.basic.transports.streamable_http import modern
 from tests.pages.basic.transports.streamable_http.modern import called
 
 jwt = pytest.importorskip("jwt", reason="needs the extra auth")
@@ -82,22 +82,19 @@ def test_a_proof_lets_a_bound_token_in(server: Guarded) -> None:
     assert ask(server, None, "free", "Bearer").status == 200, "others go on as before"
 
 
-@pytest.mark.parametrize("token", ["ada", "bob"])
-def test_a_bound_token_is_not_a_bearer_token(server: Guarded, token: str) -> None:
-    assert refusal(ask(server, proof(), token, "Bearer")) == (401, "invalid_token")
-    assert refusal(ask(server, None, token, "Bearer")) == (401, "invalid_token")
-
-
-def test_a_bearer_token_does_not_become_a_bound_one(server: Guarded) -> None:
+def test_a_bound_token_is_not_a_bearer_token_nor_a_bearer_token_a_bound_one(server: Guarded) -> None:
+    for token in ("ada", "bob"):
+        for sent in (proof(), None):
+            assert refusal(ask(server, sent, token, "Bearer")) == (401, "invalid_token")
     assert refusal(ask(server, proof(ath=hashed("free")), "free")) == (401, "invalid_token")
 
 
 WRONG: list[dict[str, Any]] = [
     {"htm": "GET"}, {"htm": "post"}, {"htm": None},
     {"htu": "https://other.example/mcp"}, {"htu": "https://notes.example:8443/mcp"}, {"htu": RESOURCE + "/more"},
-    {"htu": "http://notes.example/mcp"}, {"htu": "http://127.0.0.1/mcp"}, {"htu": None}, {"htu": 7}, {"htu": "https://["},
-    {"ath": hashed("other")}, {"ath": None}, {"ath": "ada"},
-    {"iat": None}, {"iat": "now"}, {"iat": True}, {"iat": 10**400}, {"iat": -(10**400)},
+    {"htu": "http://notes.example/mcp"}, {"htu": None}, {"htu": 7}, {"htu": "https://["},
+    {"ath": hashed("other")}, {"ath": None},
+    {"iat": None}, {"iat": "now"}, {"iat": True}, {"iat": 10**400},
     {"jti": None}, {"jti": ""}, {"jti": 7}, {"jti": "\ud800", "htm": "GET"},
     {"header": {"typ": "JWT"}}, {"header": {"typ": None}}, {"header": {"crit": ["b64"]}},
     {"header": {"jwk": None}}, {"header": {"jwk": {}}}, {"header": {"jwk": jwk(OTHER)}}, {"header": {"jwk": "x"}},
@@ -107,21 +104,23 @@ WRONG: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("changed", WRONG, ids=[f"{number}-{'-'.join(each)}" for number, each in enumerate(WRONG)])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_wrong_proof_lets_nobody_in(server: Guarded, changed: dict[str, Any]) -> None:
-    assert refusal(ask(server, proof(**changed))) == (401, "invalid_dpop_proof")
+def test_a_wrong_proof_and_what_is_none_let_nobody_in(server: Guarded) -> None:
+    wrong = {str(changed): proof(**changed) for changed in WRONG}
+    wrong |= {text: text for text in ("", "x", "a.b.c", "\u00e9", proof() + "A", proof()[:-8], "x" * 9_000)}
+    for name, sent in wrong.items():
+        assert refusal(ask(server, sent)) == (401, "invalid_dpop_proof"), name
+    # Nor do two that are right.
+    whole = modern.post(called("read"), authorization="DPoP ada", dpop=proof())
+    whole = whole.replace(b"\r\ndpop: ", f"\r\nDPoP: {proof()}\r\ndpop: ".encode(), 1)
+    assert refusal(server.wire.ask(whole)) == (401, "invalid_dpop_proof")
 
 
-def test_what_is_not_a_proof_lets_nobody_in(server: Guarded) -> None:
-    for text in ("", "x", "a.b.c", "\u00e9", proof() + "A", proof()[:-8], "x" * 9_000):
-        assert refusal(ask(server, text)) == (401, "invalid_dpop_proof")
-
-
-@pytest.mark.parametrize("apart", [-301, 301, float("inf"), float("nan")])
-def test_a_proof_counts_for_five_minutes(server: Guarded, apart: float) -> None:
-    assert refusal(ask(server, proof(iat=time.time() + apart))) == (401, "invalid_dpop_proof")
-    assert ask(server, proof(iat=time.time() + (290 if apart > 0 else -290))).status == 200
+def test_a_proof_counts_for_five_minutes(server: Guarded) -> None:
+    for apart in (-301, 301, float("inf"), float("nan")):
+        assert refusal(ask(server, proof(iat=time.time() + apart))) == (401, "invalid_dpop_proof")
+    for apart in (-290, 290):
+        assert ask(server, proof(iat=time.time() + apart)).status == 200
 
 
 def test_a_proof_counts_once(server: Guarded) -> None:
@@ -136,15 +135,6 @@ def test_a_proof_counts_once(server: Guarded) -> None:
 def test_the_url_of_a_proof_is_that_of_the_resource_without_query_and_fragment(server: Guarded) -> None:
     for url in (f"{RESOURCE}?a=b", f"{RESOURCE}#x", "HTTPS://Notes.Example/mcp", "https://notes.example:443/mcp"):
         assert ask(server, proof(htu=url)).status == 200
-
-
-def test_two_proofs_are_none(server: Guarded) -> None:
-    from tests.pages.basic.transports.streamable_http import modern
-
-    first, second = proof(), proof()
-    whole = modern.post(called("read"), authorization="DPoP ada", dpop=first)
-    whole = whole.replace(b"\r\ndpop: ", f"\r\nDPoP: {second}\r\ndpop: ".encode(), 1)
-    assert refusal(server.wire.ask(whole)) == (401, "invalid_dpop_proof")
 
 
 def test_the_metadata_and_the_challenge_say_what_is_needed() -> None:
@@ -218,20 +208,23 @@ def world() -> Iterator[BindingWorld]:
 
 
 def bound(world: World, **options: Any) -> OAuth:
-    return OAuth("tests", visit=world.visit, dpop=True, **options)
+    return world.login(dpop=True, **options)
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_every_request_has_a_proof_of_its_own(world: BindingWorld, revision: str) -> None:
+def test_every_request_has_a_proof_of_its_own_also_that_for_a_refresh(world: BindingWorld, revision: str) -> None:
+    world.token |= {"expires_in": 3600, "refresh_token": "refresh-1"}
     with world.client(bound(world), revision=revision) as client:
-        client.call_tool("t")
         client.list_tools()
-    assert world.visits[0]["dpop_jkt"] in world.bound
+        world.next_token()
+        client.call_tool("t")
+    assert world.visits[0]["dpop_jkt"] in world.bound and len(world.visits) == 1
+    assert [form["grant_type"] for form in world.forms()] == ["authorization_code", "refresh_token"]
     paths = [path for path, _ in world.proofs]
-    assert paths.count("/token") == 1 and paths.count("/mcp") >= 3
+    assert paths.count("/token") == 2 and paths.count("/mcp") >= 3
     assert len({claims["jti"] for _, claims in world.proofs}) == len(world.proofs)
-    unproved = [asked for asked in world.asked if asked.path == "/mcp" and "dpop" not in asked.headers]
-    assert len(unproved) == 1 and "authorization" not in unproved[0].headers
+    (unproved,) = [asked for asked in world.sent("/mcp") if "dpop" not in asked.headers]
+    assert "authorization" not in unproved.headers
 
 
 def test_a_nonce_is_learnt_from_the_refusal_and_kept_for_its_server(world: BindingWorld) -> None:
@@ -250,14 +243,9 @@ def test_a_nonce_is_learnt_from_the_refusal_and_kept_for_its_server(world: Bindi
 def test_nonces_are_kept_by_origin() -> None:
     prover = dpop.Prover(new_key())
     assert prover.learn_nonce("https://a.example/token", {"DPoP-Nonce": "n"})
-    for bad in (
-        {},
-        {"DPoP-Nonce": ""},
-        {"DPoP-Nonce": "a b"},
-        {"DPoP-Nonce": "a\r\nX: y"},
-        {"DPoP-Nonce": "x" * 2_000},
-    ):
-        assert not prover.learn_nonce("https://a.example/token", bad)
+    for bad in ("", "a b", "a\r\nX: y", "x" * 2_000):
+        assert not prover.learn_nonce("https://a.example/token", {"DPoP-Nonce": bad})
+    assert not prover.learn_nonce("https://a.example/token", {})
     for url, expected in (("https://a.example:443/mcp", "n"), ("https://b.example/token", None)):
         made = jwt.decode(prover.headers("GET", url)["DPoP"], options={"verify_signature": False})
         assert made.get("nonce") == expected
@@ -277,14 +265,14 @@ def test_a_new_nonce_each_time_gets_one_more_attempt(world: BindingWorld, path: 
     assert [each for each, _ in world.proofs].count(path) == 2
 
 
-@pytest.mark.parametrize("sent", ["Bearer", "mac", None])
+@pytest.mark.parametrize("sent", ["Bearer", None])
 def test_a_token_that_is_not_bound_is_refused(world: BindingWorld, sent: str | None) -> None:
     world.token["token_type"] = sent
     with pytest.raises(AuthorizationError, match="not DPoP"):
         world.client(bound(world)).connect()
 
 
-@pytest.mark.parametrize("known", [None, [], ["RS256"]])
+@pytest.mark.parametrize("known", [None, ["RS256"]])
 def test_an_authorization_server_that_does_not_bind_tokens_is_refused(world: BindingWorld, known: Any) -> None:
     world.metadata["dpop_signing_alg_values_supported"] = known
     with pytest.raises(AuthorizationError, match="does not bind tokens|dpop_signing"):
@@ -292,25 +280,17 @@ def test_an_authorization_server_that_does_not_bind_tokens_is_refused(world: Bin
     assert world.visits == []
 
 
-def test_the_key_is_kept_beside_the_tokens(world: BindingWorld, tmp_path: Path) -> None:
+def test_the_key_is_kept_beside_the_tokens(world: BindingWorld) -> None:
+    store = MemoryStore()
     for _ in range(2):
-        with world.client(bound(world, store=FileStore(tmp_path / "store"))) as client:
+        with world.client(bound(world, store=store)) as client:
             client.call_tool("t")
     assert len(world.visits) == 1 and len(world.bound) == 1
     # The same store without proofs, and without the key: a token that is bound to it is not used.
-    world.token["token_type"], world.valid = "Bearer", {"token-1"}
-    with world.client(OAuth("tests", visit=world.visit, store=FileStore(tmp_path / "store"))) as client:
+    world.token["token_type"] = "Bearer"
+    with world.client(world.login(store=store)) as client:
         client.call_tool("t")
     assert len(world.visits) == 2
-
-
-def test_a_refresh_has_a_proof_too(world: BindingWorld) -> None:
-    world.token |= {"expires_in": 3600, "refresh_token": "refresh-1"}
-    with world.client(bound(world)) as client:
-        world.valid, world.token["access_token"] = {"token-2"}, "token-2"
-        client.call_tool("t")
-    assert [form["grant_type"] for form in world.forms()] == ["authorization_code", "refresh_token"]
-    assert len(world.visits) == 1 and [path for path, _ in world.proofs].count("/token") == 2
 
 
 def test_nothing_of_it_is_loaded_without_it() -> None:
