@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcp_ref import Client, Server
+from mcp_ref import Client, Server, Tasks
 from mcp_ref.client.targets import Url
 from mcp_ref.pages.basic.transports.stdio import StdioServerTransport
 from mcp_ref.recording.record import recorder
@@ -172,6 +172,12 @@ def hearing(client: Client, **what: Any) -> Iterator[None]:
         reading = Background(list, events)
         yield
     assert isinstance(reading.outcome(), list)
+
+
+@pytest.fixture(autouse=True)
+def tasks_are_looked_at_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server tells who follows its tasks to ask after a twentieth of a second, unless a test says otherwise."""
+    monkeypatch.setitem(Tasks.__init__.__kwdefaults__, "poll", 0.05)
 
 
 counts_descriptors = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors as Linux does")

@@ -337,7 +337,7 @@ def test_what_is_remembered_of_a_command_is_corrected_too(tmp_path: Any) -> None
         "build(pathlib.Path(sys.argv[1]).read_text().split()).run()"
     )
     command = Command([sys.executable, "-c", program, str(does)], stderr=said.put)
-    for revisions in (LEGACY, MODERN, LEGACY):
+    for revisions in (LEGACY, MODERN):
         does.write_text(" ".join(revisions))
         with dialling(command) as client:
             assert spoken(client) == works(revisions[-1])

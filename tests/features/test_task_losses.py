@@ -166,7 +166,7 @@ def test_a_handle_that_nobody_has_is_forgotten() -> None:
 @in_both_designs
 @pytest.mark.parametrize("how", ["timeout", "cancel"])
 def test_a_question_that_is_given_up_is_taken_back(revision: str, how: str) -> None:
-    server, go_on, give_up = Server("jobs", tasks=Tasks(poll=0.05)), threading.Event(), Cancel()
+    server, go_on, give_up = Server("jobs"), threading.Event(), Cancel()
 
     @server.tool(task="required")
     def ask(ctx: Context) -> str:
@@ -188,7 +188,7 @@ def test_a_question_that_is_given_up_is_taken_back(revision: str, how: str) -> N
 
 
 def test_a_question_that_is_taken_back_ends_at_the_client_too() -> None:
-    server, give_up, taken_back = Server("jobs", tasks=Tasks(poll=0.05)), Cancel(), threading.Event()
+    server, give_up, taken_back = Server("jobs"), Cancel(), threading.Event()
 
     @server.tool(task="required")
     def ask(ctx: Context) -> str:
@@ -208,7 +208,7 @@ def test_a_question_that_is_taken_back_ends_at_the_client_too() -> None:
 
 
 def test_several_questions_end_with_the_task_and_what_one_raises_is_raised() -> None:
-    server, ended = Server("jobs", tasks=Tasks(poll=0.05)), threading.Event()
+    server, ended = Server("jobs"), threading.Event()
 
     @server.tool(task="required")
     def ask(timeout: float, ctx: Context) -> None:
@@ -239,7 +239,7 @@ def test_an_answer_that_does_not_fit_is_an_error_for_the_handler_and_ends_no_wai
 @in_both_designs
 def test_a_result_above_the_limit_of_a_message_is_an_error(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "MAX_RESULT", 1_000)
-    server = Server("jobs", tasks=Tasks(poll=0.05))
+    server = Server("jobs")
     server.tool("large", task="required")(lambda: "x" * 1_000)
     with connected(server, revision=revision) as client:
         task = client.call_tool_as_task("large")

@@ -83,9 +83,8 @@ def test_two_answers_and_two_ends_at_once_count_once(place: str) -> None:
 # -- processes that die ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("revision", [CORE, pytest.param(EXTENSION, marks=pytest.mark.slow)])
 def test_a_task_whose_process_was_killed_fails_or_runs_again_with_the_answers_it_had(
-    place: str, tmp_path: Path, revision: str
+    place: str, tmp_path: Path
 ) -> None:
     runs = tmp_path / "runs"
     command = [sys.executable, "-m", "tests.features.task_server", place]
@@ -96,7 +95,7 @@ def test_a_task_whose_process_was_killed_fails_or_runs_again_with_the_answers_it
         return elicit(message, schema)
 
     child = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, place, revision, str(runs)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLDER, place, str(runs)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     assert child.stdout is not None
     lost, again = child.stdout.readline().split()
@@ -105,7 +104,7 @@ def test_a_task_whose_process_was_killed_fails_or_runs_again_with_the_answers_it
     child.kill()
     child.wait()
     child.stdout.close()
-    with client_of(command, revision, elicit=ask) as client:
+    with client_of(command, elicit=ask) as client:
         with pytest.raises(ErrorResponse) as caught:
             client.task(lost).result(LIMIT)
         assert caught.value.code == -32603 and "has ended" in caught.value.message
@@ -117,9 +116,9 @@ HOLDER = """
 import sys
 from mcp_ref import Client, Tasks
 from tests.features.task_server import elicit, make_server, store_at
-place, revision, runs = sys.argv[1:]
+place, runs = sys.argv[1:]
 server = make_server(Tasks(store_at(place, lease=0.5), poll=0.05))
-with Client(server, revision=revision, tasks=True, elicit=elicit) as client:
+with Client(server, revision="2025-11-25", tasks=True, elicit=elicit) as client:
     lost = client.call_tool_as_task("wait")
     again = client.call_tool_as_task("again", {"path": runs})
     print(lost.task_id, again.task_id, flush=True)
@@ -143,10 +142,7 @@ def test_a_slow_process_is_not_taken_for_dead_and_a_dead_one_is(place: str) -> N
     two.close()
 
 
-@in_both_designs
-def test_a_look_for_what_has_expired_leaves_a_task_alone_whose_record_is_being_written(
-    tmp_path: Path, revision: str
-) -> None:
+def test_a_look_for_what_has_expired_leaves_a_task_alone_whose_record_is_being_written(tmp_path: Path) -> None:
     class Slow(SqliteTasks):
         """Another thread looks while it writes."""
 
@@ -157,7 +153,7 @@ def test_a_look_for_what_has_expired_leaves_a_task_alone_whose_record_is_being_w
 
     tasks = Tasks(Slow(tmp_path / "tasks.db"), poll=0.05)
     server = make_server(tasks)
-    with connected(server, revision=revision) as client:
+    with connected(server) as client:
         assert said(client.call_tool_as_task("ask_two").result(LIMIT)) == "Ann, 1 folders"
 
 
@@ -187,14 +183,10 @@ def test_a_file_that_is_not_a_database_is_refused_at_once(tmp_path: Path) -> Non
         SqliteTasks(tmp_path / "tasks.db")
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_a_clock_that_jumps_makes_lives_shorter_or_longer(place: str, shared: bool) -> None:
-    now = [1_000.0]
-    store = store_at(place) if shared else None
+def test_a_clock_that_jumps_makes_lives_shorter_or_longer(place: str) -> None:
+    now, store = [1_000.0], store_at(place)
     tasks = Tasks(store, ttl=100)
-    tasks.clock = lambda: now[0]
-    if store is not None:
-        store.clock = tasks.clock
+    tasks.clock = store.clock = lambda: now[0]
     server = make_server(tasks)
     with connected(server) as client:
         task = client.call_tool_as_task("steps")

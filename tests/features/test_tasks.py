@@ -216,7 +216,7 @@ def test_results_and_errors_are_those_of_the_call(revision: str, after_a_tool_er
 
 @pytest.mark.parametrize(("transport", "somebody_waits"), [("memory", False), ("memory", True), ("http", True)])
 def test_on_progress_is_told_until_the_task_has_ended(transport: str, somebody_waits: bool) -> None:
-    server, go_on, told, trace = Server("jobs", tasks=Tasks(poll=0.05)), threading.Event(), list[Any](), list[Any]()
+    server, go_on, told, trace = Server("jobs"), threading.Event(), list[Any](), list[Any]()
 
     @server.tool(task="required")
     def report(ctx: Context) -> str:
@@ -244,7 +244,7 @@ def test_on_progress_is_told_until_the_task_has_ended(transport: str, somebody_w
 
 
 def test_a_task_that_was_cancelled_reports_nothing_more() -> None:
-    server, told = Server("jobs", tasks=Tasks(poll=0.05)), list[Any]()
+    server, told = Server("jobs"), list[Any]()
     began, go_on, over = threading.Event(), threading.Event(), threading.Event()
 
     @server.tool(task="required")
@@ -511,7 +511,7 @@ def test_a_time_limit_of_call_tool_cancels_its_task_and_that_of_a_handle_does_no
 
 def test_a_cancellation_ends_the_wait_for_an_answer() -> None:
     asked, ended = threading.Event(), threading.Event()
-    server = Server("jobs", tasks=Tasks(poll=0.05))
+    server = Server("jobs")
 
     @server.tool(task="optional")
     def ask(ctx: Context) -> None:
@@ -600,7 +600,7 @@ def test_without_authentication_tasks_are_not_listed_and_ids_are_enough() -> Non
 
 
 def test_a_malformed_rule_is_refused_when_the_tool_is_registered() -> None:
-    server = Server("jobs", tasks=Tasks(poll=0.05))
+    server = Server("jobs")
     with pytest.raises(ValueError, match="forbidden"):
         server.tool(task="always")(lambda: None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="ttl"):
@@ -921,7 +921,7 @@ def test_a_task_can_be_found_when_the_answer_that_names_it_is_sent(revision: str
 
 @over_http_too
 def test_who_listens_to_a_task_hears_its_states_and_neither_progress_nor_log_messages(transport: str) -> None:
-    server, trace, go_on = Server("jobs", tasks=Tasks(poll=0.05)), list[Any](), threading.Event()
+    server, trace, go_on = Server("jobs"), list[Any](), threading.Event()
 
     @server.tool(task="required")
     def speak(ctx: Context) -> str:
@@ -955,7 +955,7 @@ def test_a_task_in_answer_to_another_method_is_an_invalid_response() -> None:
 
 
 def test_a_quick_call_never_becomes_a_task_and_a_slow_one_does() -> None:
-    server = Server("jobs", tasks=Tasks(poll=0.05))
+    server = Server("jobs")
     go_on = threading.Event()
 
     @server.tool(task=TaskRule("required", after=0.1))

@@ -17,6 +17,7 @@ import pytest
 
 from mcp_ref import Client, InternalError, MemoryTasks, Server, SqliteTasks, Tasks, Url
 from mcp_ref.kit.typed.json_text import weigh
+from mcp_ref.tasks import running
 from mcp_ref.tasks.running import RECORD_SIZE, TaskRun
 from tests.features.conftest import until
 from tests.features.task_client import LIMIT, engine, said
@@ -250,16 +251,13 @@ def test_arguments_are_kept_only_of_what_may_run_again_and_until_it_has_ended(ta
 @pytest.mark.parametrize(
     "value",
     [
-        [{} for _ in range(10_000)],
-        [[] for _ in range(10_000)],
         [{"a": n} for n in range(10_000)],
         [n / 7 for n in range(10_000)],
-        ["ab" * (n % 3) for n in range(10_000)],
         "a" * 100_000,
         "\U0001f600" + "a" * 100_000,
         ", [{" * 20_000,
     ],
-    ids=["objects", "arrays", "members", "numbers", "texts", "text", "wide", "brackets in a text"],
+    ids=["members", "numbers", "text", "wide", "brackets in a text"],
 )
 def test_a_value_is_counted_as_about_what_it_takes_in_memory(value: Any) -> None:
     def taken(part: Any) -> int:
@@ -297,7 +295,12 @@ def test_one_owner_does_not_hold_up_the_tasks_of_another() -> None:
 # -- listeners --------------------------------------------------------------------------------------------------------
 
 
-def test_who_listens_reads_no_record_until_another_process_has_changed_it(tmp_path: Path) -> None:
+def test_who_listens_reads_no_record_until_another_process_has_changed_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Every second the tasks that run here are looked at; that is not for the listener.
+    monkeypatch.setattr(running, "SWEEP_INTERVAL", 1e9)
+
     class Counting(SqliteTasks):
         """Counts what is read."""
 
@@ -330,9 +333,6 @@ def test_who_listens_reads_no_record_until_another_process_has_changed_it(tmp_pa
             for _ in made:
                 assert events.get(LIMIT).params["status"] == "working"
             looks(2)
-            # Every second the tasks that run here are looked at; that is not for the listener.
-            engine(server)._swept = time.monotonic() + 1_000
-            looks(1)
             before, compared = store.read, store.compared
             looks(5)
             assert (store.read, store.compared) == (before, compared)
