@@ -18,11 +18,11 @@ import pytest
 from mcp_ref import Apps, Command, Context, Entry, Server
 from mcp_ref.lab.window.window import Window
 from tests.host.common import PATIENCE
-from tests.interop import programs
 from tests.interop.test_apps import CLOCK
 from tests.lab.judge.test_show import Browser
 from tests.lab.judge.test_show import browser as browser
 from tests.lab.window.test_window import talkative
+from tests.support.clock import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -85,11 +85,8 @@ def sized(browser: Browser, width: int) -> Iterator[None]:
 
 
 def wait(browser: Browser, value: str) -> Any:
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        if found := browser.run(f"return {value}"):
-            return found
-    raise AssertionError(f"{value}: {browser.run('return document.body.innerText')}")
+    """Wait until an expression is true in the page, and return its value."""
+    return until(lambda: browser.run(f"return {value}"))
 
 
 def choose(browser: Browser, name: str) -> None:
@@ -295,16 +292,14 @@ def test_an_app_reaches_nothing_but_the_host(browser: Browser) -> None:
             window.host._on_event = lambda name, what, said: heard.append((what, said))
             choose(browser, "now")
             submit(browser, city="Porto")
-            until = time.monotonic() + PATIENCE
-            while not (logs := [said for what, said in heard if what == "log"]) and time.monotonic() < until:
-                time.sleep(0.05)
+            [logged] = until(lambda: [said for what, said in heard if what == "log"])
             time.sleep(1.5)  # an app that navigates away does so now, if it can: nothing tells that it could not
             title = browser.run("return document.title")
     finally:
         listener.shutdown()
         thread.join(PATIENCE)
         listener.server_close()
-    found = json.loads(logs[0].partition("ui://weather/now: ")[2].replace("'", '"'))
+    found = json.loads(logged.partition("ui://weather/now: ")[2].replace("'", '"'))
     assert {name: what for name, what in found.items() if what != "stopped"} in ({}, {"cookie": "none"})
     assert listener.heard == [] and title == "MCP window"
 
@@ -330,11 +325,7 @@ WRONG = {
               " post({ method: 'notifications/message', params: { level: 'info', data: deep } });",
     "again": "for (let n = 0; n < 50; n++) ask('ui/initialize', about);",
     "alerts": "alert('x'); confirm('y'); print();",
-    "opens": "for (let n = 0; n < 50; n++) open('https://example.com');",
-    "pictures": "for (let n = 0; n < 200; n++) { const made = document.createElement('iframe');"
-                " made.srcdoc = '<p>x</p>'; document.body.append(made); }",
     "huge": "post({ method: 'ui/notifications/size-changed', params: { width: 1e9, height: 1e9 } });",
-    "leaves": "location.href = 'https://example.com';",
     "writes": "document.open(); document.write('<h1>gone</h1>'); document.close();",
     "asks": "for (let n = 0; n < 300; n++) ask('ui/message', { role: 'user', content: { type: 'text', text: 'x' } });",
     "steals": "ask('tools/call', { name: 'other/secret', arguments: {} });"
@@ -358,9 +349,8 @@ def test_whatever_an_app_does_the_page_stays_usable(browser: Browser, name: str)
         browser.run("document.querySelector('dialog[open] .other')?.click()")
         browser.run("[...document.querySelectorAll('.app button')].find(each => each.textContent === 'Close')?.click()")
         wait(browser, "!document.querySelector('.app')")
-        until = time.monotonic() + PATIENCE
-        while browser.run("const no = document.querySelector('dialog[open] .other'); no?.click(); return !!no"):
-            assert time.monotonic() < until
+        more = "const no = document.querySelector('dialog[open] .other'); no?.click(); return !!no"
+        until(lambda: not browser.run(more))
         choose(browser, "greet")
         submit(browser, name="Ada")
         assert "Hello Ada" in wait(browser, "document.querySelector('.result')?.innerText")
@@ -370,29 +360,17 @@ def test_whatever_an_app_does_the_page_stays_usable(browser: Browser, name: str)
 # -- servers that do what they should not
 
 
-def test_a_result_of_fifty_megabytes_is_cut_and_the_page_goes_on(browser: Browser) -> None:
+def test_two_thousand_tools_can_be_chosen_and_a_result_of_fifty_megabytes_is_cut(browser: Browser) -> None:
     server = talkative()
     server.tool(name="large")(lambda: "x" * 50_000_000)
-    with opened(browser, server):
-        choose(browser, "large")
-        submit(browser)
-        assert "characters)" in wait(browser, "document.querySelector('.result')?.innerText")
-        choose(browser, "greet")
-        submit(browser, name="Ada")
-        assert "Hello Ada" in wait(browser, "document.querySelector('.result')?.innerText")
-
-
-def test_two_thousand_tools_are_there_and_can_be_chosen(browser: Browser) -> None:
-    server = talkative()
     for number in range(2_000):
         server.tool(name=f"tool{number}")(lambda: "done")
     with opened(browser, server):
         wait(browser, "document.querySelectorAll('.item').length > 1900")
-        began = time.monotonic()
-        choose(browser, "tool1500")
-        submit(browser)
-        assert "done" in wait(browser, "document.querySelector('.result')?.innerText")
-        assert time.monotonic() - began < PATIENCE / 2
+        for tool, said in (("large", "characters)"), ("tool1500", "done")):
+            choose(browser, tool)
+            submit(browser)
+            wait(browser, f"document.querySelector('.result')?.innerText.includes({said!r})")
 
 
 EVIL = "</script><img src=x onerror='document.title=1'>\u202e\u0007<b>bold</b>"
@@ -418,20 +396,20 @@ def test_texts_of_a_server_are_text_and_hide_nothing(browser: Browser) -> None:
         assert browser.run("return document.querySelectorAll('img, main b').length") == 0
 
 
-@pytest.mark.parametrize(
-    ("program", "state"),
-    [
-        ("import time; time.sleep(3600)", "failed"), ("raise SystemExit(3)", "failed"),
-        ("while True: print('x' * 1000)", "failed"), ("print('{}'); import time; time.sleep(3600)", "failed"),
-    ],
-)  # fmt: skip
-def test_a_server_that_hangs_dies_or_floods_is_a_state_beside_the_others(
-    browser: Browser, program: str, state: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "bad.py"
-    path.write_text(program, "utf-8")
-    with opened(browser, talkative(), Entry("bad", Command([sys.executable, str(path)]), start_timeout=2)):
-        wait(browser, f"[...document.querySelectorAll('.server')].some(each => each.innerText.includes('{state}'))")
+BAD = [
+    "import time; time.sleep(3600)", "raise SystemExit(3)", "while True: print('x' * 1000)",
+    "print('{}'); import time; time.sleep(3600)",
+]  # fmt: skip
+
+
+def test_a_server_that_hangs_dies_or_floods_is_a_state_beside_the_others(browser: Browser) -> None:
+    bad = [
+        Entry(f"bad{number}", Command([sys.executable, "-c", program]), start_timeout=2)
+        for number, program in enumerate(BAD)
+    ]
+    with opened(browser, talkative(), *bad):
+        states = "[...document.querySelectorAll('.server')].map(each => each.innerText)"
+        wait(browser, f"{states}.filter(each => each.includes('failed')).length === {len(BAD)}")
         choose(browser, "greet")
         submit(browser, name="Ada")
         assert "Hello Ada" in wait(browser, "document.querySelector('.result')?.innerText")
@@ -470,9 +448,8 @@ AXE = ROOT / "tests/lab/judge/node/node_modules/axe-core/axe.min.js"
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: bash .ci/peers")
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [400, 1280])
-def test_axe_finds_nothing_serious(browser: Browser, dark: bool, width: int) -> None:
+@pytest.mark.parametrize(("width", "dark"), [(400, True), (1280, False)])
+def test_axe_finds_nothing_serious(browser: Browser, width: int, dark: bool) -> None:
     look = (
         "const done = arguments[arguments.length - 1];"
         "axe.run(document, { iframes: false }).then(found => done(found.violations"
@@ -499,25 +476,6 @@ def test_axe_finds_nothing_serious(browser: Browser, dark: bool, width: int) -> 
         wait(browser, "document.querySelector('dialog[open]')")
         assert serious() == []
         browser._post("/goog/cdp/execute", {"cmd": "Page.setBypassCSP", "params": {"enabled": False}})
-
-
-def test_a_hundred_thousand_messages_take_less_than_two_hundred_megabytes(browser: Browser) -> None:
-    told: dict[str, Any] = {
-        "lane": "x", "at": 0.0, "who": "server", "head": "h", "lines": ["x" * 500], "page": None, "failed": False,
-        "method": "notifications/message", "partner": None, "code": None,
-    }  # fmt: skip
-    with opened(browser, talkative()) as window:
-        for number in range(100_000):
-            window.tell("traffic", {**told, "seq": number, "message": {"n": number, "text": "x" * 500}})
-            if number % 2_000 == 0:
-                shown = "(document.getElementById('count').textContent.match(/[0-9]+/g) || []).map(Number)"
-                wait(browser, f"{shown}.reduce((sum, each) => sum + each, 0) >= {number}")
-        wait(browser, "document.getElementById('count').textContent.startsWith('2000 and ')")
-        browser._post("/goog/cdp/execute", {"cmd": "HeapProfiler.collectGarbage", "params": {}})
-        heap = browser._post("/goog/cdp/execute", {"cmd": "Runtime.getHeapUsage", "params": {}})
-        used = sum(heap[part] for part in ("usedSize", "embedderHeapUsedSize", "backingStorageSize"))
-        print(f"{used / 1e6:.0f} MB")
-        assert used < 200e6
 
 
 def test_the_states_of_a_task_are_shown_where_one_call_is_under_way(browser: Browser) -> None:
@@ -577,10 +535,7 @@ def test_an_app_by_the_official_library_is_shown_and_calls_by_consent(browser: B
 
 
 def wait_in_app(browser: Browser, said: str) -> None:
-    until = time.monotonic() + PATIENCE
-    while (found := in_app(browser, "return document.getElementById('said')?.textContent")) != said:
-        assert time.monotonic() < until, found
-        time.sleep(0.05)
+    until(lambda: in_app(browser, "return document.getElementById('said')?.textContent") == said)
 
 
 def test_the_app_of_a_server_by_the_sdk_is_shown(browser: Browser, tmp_path: Path) -> None:
@@ -593,25 +548,3 @@ def test_the_app_of_a_server_by_the_sdk_is_shown(browser: Browser, tmp_path: Pat
         assert "ui://clock/app.html" in wait(browser, "document.querySelector('.app')?.innerText")
         browser.run("[...document.querySelectorAll('.app button')].find(each => each.textContent === 'Policy').click()")
         assert "connect-src https://a.example" in wait(browser, "document.querySelector('.app pre')?.innerText")
-
-
-@pytest.mark.parametrize(
-    ("name", "run", "said"),
-    [
-        ("server-basic-vanillajs", "mcp-server-basic-vanillajs", "Server Time"),
-        ("server-cohort-heatmap", "mcp-cohort-heatmap-server", "Cohort Retention Analysis"),
-    ],
-)
-def test_an_example_of_the_official_library_is_shown(browser: Browser, name: str, run: str, said: str) -> None:
-    command = [*programs.node(f"@modelcontextprotocol/{name}", run), "--stdio"]
-    with opened(browser, Command(command, inherit=True)):
-        browser.run("document.querySelector('.item').click()")
-        submit(browser)
-        wait(browser, "document.querySelector('.app iframe')")
-        methods = "[...document.querySelectorAll('.lane-app .what')].map(each => each.textContent)"
-        wait(browser, f"{methods}.includes('ui/notifications/tool-result')")
-        until = time.monotonic() + PATIENCE
-        while said not in in_app(browser, "return document.body.innerText"):
-            assert time.monotonic() < until
-            time.sleep(0.05)
-        assert browser.run("return document.querySelectorAll('.lane-app.wrong').length") == 0
