@@ -14,6 +14,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -144,18 +145,15 @@ def test_when_the_system_has_no_more_pipes_nothing_is_left_over(monkeypatch, nth
         pytest.skip("before Python 3.11.4 subprocess.Popen itself left open what it had made (gh-87474)")
     calls: list[int] = []
 
-    def until_full(make: Callable[[], Any]) -> Callable[[], Any]:
-        def pair() -> Any:
-            calls.append(1)
-            if len(calls) == nth + 1:
-                raise OSError(24, "Too many open files")
-            return make()
-
-        return pair
+    def until_full(make: Callable[[], Any]) -> Any:
+        calls.append(1)
+        if len(calls) == nth + 1:
+            raise OSError(24, "Too many open files")
+        return make()
 
     server = Server("sys.stdin.read()")
-    monkeypatch.setattr(os, "pipe", until_full(os.pipe))
-    monkeypatch.setattr(socket, "socketpair", until_full(socket.socketpair))
+    monkeypatch.setattr(os, "pipe", partial(until_full, os.pipe))
+    monkeypatch.setattr(socket, "socketpair", partial(until_full, socket.socketpair))
     with pytest.raises(TransportClosed, match="Too many open files"):
         server.transport.start(server.receive, server.lost)
     assert server.ends == 0

@@ -606,21 +606,23 @@ def deaf_url() -> Iterator[str]:
             sock.close()
 
 
-@pytest.mark.parametrize("end", ["cancel", "close", "deadline"])
+@pytest.mark.parametrize("end", ["cancel", "close", "deadline", "a moment before"])
 def test_connecting_can_be_ended(deaf_url: str, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, hold = threading.Event(), HttpCall.hold
 
     def announced(self: HttpCall, sock: socket.socket) -> None:
+        if end == "a moment before":
+            self.cut(RequestCancelled("enough"))
         hold(self, sock)
         begun.set()
 
     monkeypatch.setattr(HttpCall, "hold", announced)
     with Client(deaf_url) as client:
-        if end != "deadline":
+        if end in ("cancel", "close"):
             end_a_call(client, end, lambda: begun.wait(WAIT))
             return
-        with pytest.raises(RequestTimeout, match="timed out after 0.1 s connecting"):
-            client.call(timeout=0.1)
+        with pytest.raises(RequestTimeout if end == "deadline" else RequestCancelled, match="0.1 s connecting|enough"):
+            client.call(timeout=0.1 if end == "deadline" else None)
 
 
 @pytest.mark.parametrize(
