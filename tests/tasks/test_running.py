@@ -106,23 +106,6 @@ def test_a_task_that_this_process_can_make_nothing_of_fails_and_the_next_one_run
         assert record is not None and record["outcome"]["error"]["code"] == -32603 and runs == ["y"]
 
 
-def test_what_another_process_writes_wakes_only_who_waits_for_it(place: str) -> None:
-    one, two = store_at(place), store_at(place)
-    with closing(one), closing(two):
-        record = of_a_dead_process("x", holder=two.holder)
-        two.create(record)
-        one.due(time.time())
-        waiting = Background(one.wait, "x", 1, 2 * LIMIT)
-        until(lambda: one._waiters._waiting)
-        ((event, _),) = one._waiters._waiting["x"]
-        two.create(of_a_dead_process("y", holder=two.holder))
-        one.due(time.time())
-        assert not event.is_set()
-        assert two.replace({**record, "version": 2}, 1)
-        one.due(time.time())
-        assert waiting.outcome() is True
-
-
 # -- a store that fails, and clocks ---------------------------------------------------------------------------------
 
 
