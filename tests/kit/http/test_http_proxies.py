@@ -104,31 +104,23 @@ def client_through(request: pytest.FixtureRequest) -> Iterator[Callable[[str, Pr
 Through = Callable[[str, Proxy, Any], Client]
 
 
-def answers(*pings: int) -> list[bytes]:
-    server = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
-    return [content(result(1, **server)), status(202), *(content(result(number)) for number in pings)]
-
-
-def test_calls_share_a_tunnel_to_a_server_on_tls(certificate: Path, client_through: Through) -> None:
-    with TlsServer(certificate, post=answers(2, 3)) as server, Proxy() as proxy:
+def test_calls_share_a_tunnel_to_a_server_on_tls_and_a_broken_one_is_replaced(
+    certificate: Path, client_through: Through
+) -> None:
+    info = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    answers = [content(result(1, **info)), status(202), *(content(result(number)) for number in (2, 3, 4))]
+    with TlsServer(certificate, post=answers) as server, Proxy() as proxy:
         with client_through(server.url, proxy, str(certificate)) as client:
             client.ping()
             client.ping()
-        posts = [asked for asked in (server.request() for _ in range(server.asked.qsize())) if asked.method == "POST"]
-    assert [asked.json()["method"] for asked in posts] == ["initialize", "notifications/initialized", "ping", "ping"]
-    # One for the calls, and one at most for the GET beside them.
-    assert len(proxy.tunnels) == server.connections <= 2
-    assert set(proxy.tunnels) == {server.url.removeprefix("https://").removesuffix("/mcp")}
-
-
-def test_a_broken_tunnel_is_replaced_for_the_next_call(certificate: Path, client_through: Through) -> None:
-    with TlsServer(certificate, post=answers(2, 3)) as server, Proxy() as proxy:
-        with client_through(server.url, proxy, str(certificate)) as client:
-            client.ping()
-            before = len(proxy.tunnels)
+            # One for the calls, and one at most for the GET beside them.
+            assert (before := len(proxy.tunnels)) == server.connections <= 2
             proxy.cut()
             client.ping()
             assert len(proxy.tunnels) > before
+        posts = [asked for asked in (server.request() for _ in range(server.asked.qsize())) if asked.method == "POST"]
+    assert [asked.json()["method"] for asked in posts] == ["initialize", "notifications/initialized", *["ping"] * 3]
+    assert set(proxy.tunnels) == {server.url.removeprefix("https://").removesuffix("/mcp")}
 
 
 def test_the_certificate_is_verified_through_a_tunnel(certificate: Path, client_through: Through) -> None:

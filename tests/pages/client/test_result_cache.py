@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_ref.kit.typed.uri_template import covers
-from mcp_ref.pages.server.utilities.caching import CACHEABLE, CacheableRequest, CacheView, ResultCache
+from mcp_ref.pages.server.utilities.caching import CacheableRequest, CacheView, ResultCache
 from tests.slow import examples
 from tests.support.clock import Clock
 from tests.support.wire import at_once
@@ -19,6 +19,13 @@ from tests.support.wire import at_once
 SERVER = "https://example.com/mcp"
 TOOLS = "notifications/tools/list_changed"
 UPDATED = "notifications/resources/updated"
+
+
+REQUESTS: list[tuple[str, dict[str, Any]]] = [
+    ("server/discover", {}), ("tools/list", {}), ("tools/list", {"cursor": "2"}), ("prompts/list", {}),
+    ("resources/list", {}), ("resources/templates/list", {}), ("resources/read", {"uri": "x:/a"}),
+    ("resources/read", {"uri": "x:/a/b"}), ("resources/read", {"uri": "x:/ab"}),
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -60,6 +67,12 @@ def test_a_stale_result_no_longer_takes_room(view: CacheView, cache: ResultCache
     assert (len(cache._results), cache._size) == (0, 0)
 
 
+@pytest.mark.parametrize(("method", "params"), REQUESTS)
+def test_what_may_be_kept_is_kept(view: CacheView, method: str, params: dict[str, str]) -> None:
+    keep(view, method, params)
+    assert view.get(method, {**params, "_meta": {"a": 1}}) == answer()
+
+
 def test_the_result_of_a_retry_with_input_is_neither_kept_nor_replaced_by_a_kept_one(view: CacheView) -> None:
     retry = {"uri": "x:/a", "requestState": "s"}
     keep(view, "resources/read", {"uri": "x:/a"}, mark=1)
@@ -79,18 +92,6 @@ def test_an_unknown_scope_counts_as_private(cache: ResultCache, view: CacheView,
 
 
 # -- what ends it -------------------------------------------------------------------------------------------------
-
-REQUESTS: list[tuple[str, dict[str, Any]]] = [
-    ("server/discover", {}),
-    ("tools/list", {}),
-    ("tools/list", {"cursor": "2"}),
-    ("prompts/list", {}),
-    ("resources/list", {}),
-    ("resources/templates/list", {}),
-    ("resources/read", {"uri": "x:/a"}),
-    ("resources/read", {"uri": "x:/a/b"}),
-    ("resources/read", {"uri": "x:/ab"}),
-]
 
 CHANGES: list[tuple[str, dict[str, Any], set[int]]] = [
     (TOOLS, {}, {1, 2}),
@@ -121,14 +122,13 @@ def test_a_notification_ends_what_it_concerns_also_if_the_answer_comes_later(
     if not late:
         view.changed(method, params)
     assert kept(view) == set(range(len(REQUESTS))) - ended
-
-
-def test_an_answer_that_comes_too_late_leaves_a_newer_one(view: CacheView) -> None:
-    late = view.begin("tools/list", None)
-    view.changed(TOOLS, {})
-    keep(view, "tools/list", mark="new")
-    put(view, late, answer("old"))
-    assert view.get("tools/list", None) == answer("new")
+    if late:
+        # An answer that comes too late leaves a newer one.
+        again = view.begin("tools/list", None)
+        view.changed(TOOLS, {})
+        keep(view, "tools/list", mark="new")
+        put(view, again, answer("old"))
+        assert view.get("tools/list", None) == answer("new")
 
 
 def test_a_refused_cursor_ends_all_pages_of_that_list_and_nothing_else(view: CacheView) -> None:
@@ -147,33 +147,29 @@ def read(view: CacheView, name: str) -> Any:
     return view.get("resources/read", {"uri": name})
 
 
+def keep_read(view: CacheView, *names: str, **members: Any) -> None:
+    for name in names:
+        keep(view, "resources/read", {"uri": name}, **members)
+
+
 def test_the_result_not_asked_for_the_longest_goes_first(clock: Clock) -> None:
-    cache = ResultCache(entries=2, clock=clock)
-    view = cache.for_(SERVER)
-    keep(view, "resources/read", {"uri": "x:/a"})
-    keep(view, "resources/read", {"uri": "x:/b"})
+    view = ResultCache(entries=2, clock=clock).for_(SERVER)
+    keep_read(view, "x:/a", "x:/b")
     read(view, "x:/a")
-    keep(view, "resources/read", {"uri": "x:/c"})
+    keep_read(view, "x:/c")
     assert [read(view, uri) is not None for uri in ("x:/a", "x:/b", "x:/c")] == [True, False, True]
 
 
 def test_the_sizes_of_texts_and_keys_are_bounded_together(clock: Clock) -> None:
     cache = ResultCache(size=1000, clock=clock)
     view = cache.for_(SERVER)
-    for letter in "abc":
-        keep(view, "resources/read", {"uri": f"x:/{letter * 200}"}, mark="m" * 100)
-    assert len(cache._results) == 2
-    assert 600 < cache._size <= 1000
-    assert read(view, "x:/" + "a" * 200) is None
-
-
-def test_a_result_larger_than_the_cache_pushes_nothing_out_but_the_one_before_it(clock: Clock) -> None:
-    cache = ResultCache(size=1000, clock=clock)
-    view = cache.for_(SERVER)
-    keep(view, "resources/read", {"uri": "x:/a"})
-    keep(view, "resources/read", {"uri": "x:/b"})
-    keep(view, "resources/read", {"uri": "x:/b"}, mark="m" * 1000)
-    assert [read(view, uri) is not None for uri in ("x:/a", "x:/b")] == [True, False]
+    names = [f"x:/{letter * 200}" for letter in "abc"]
+    keep_read(view, *names, mark="m" * 100)
+    assert len(cache._results) == 2 and 600 < cache._size <= 1000
+    assert read(view, names[0]) is None
+    # One larger than the cache pushes nothing out but the one before it.
+    keep_read(view, names[1], mark="m" * 1000)
+    assert [read(view, name) is not None for name in names] == [False, False, True]
 
 
 @pytest.mark.parametrize("bounds", [{"entries": 0}, {"size": 0}, {"entries": -1}])
@@ -280,17 +276,10 @@ def test_nothing_is_served_that_is_stale_of_another_request_or_of_somebody_else(
         model.check()
 
 
-@given(st.sampled_from(sorted(CACHEABLE)), st.dictionaries(st.sampled_from(["cursor", "uri", "other"]), st.text()))
-def test_what_may_be_kept_is_kept(method: str, params: dict[str, str]) -> None:
-    view = ResultCache(clock=Clock(100.0)).for_(SERVER)
-    keep(view, method, params)
-    assert view.get(method, {**params, "_meta": {"a": 1}}) == answer()
-
-
 @given(*(st.lists(st.sampled_from(["a", "b", ""]), max_size=3).map(lambda parts: "x:/" + "/".join(parts)),) * 2)
 def test_an_update_ends_what_lies_on_one_path_with_it(read_uri: str, updated: str) -> None:
     view = ResultCache(clock=Clock(100.0)).for_(SERVER)
-    keep(view, "resources/read", {"uri": read_uri})
+    keep_read(view, read_uri)
     view.changed(UPDATED, {"uri": updated})
     assert (read(view, read_uri) is None) is (covers(read_uri, updated) or covers(updated, read_uri))
 

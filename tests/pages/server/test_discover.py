@@ -39,37 +39,21 @@ def test_every_version_that_is_spoken_is_named_the_newest_first() -> None:
 
 def test_what_is_registered_is_declared_and_what_comes_later_too() -> None:
     server = Server("s", experimental={"x": {}}, extensions={"com.example/audit": {"level": 2}})
+    always = {"logging": {}, "experimental": {"x": {}}, "extensions": {"com.example/audit": {"level": 2}}}
     server.tool("t")(lambda: "")
-    assert discovered(server)["capabilities"] == {
-        "logging": {},
-        "experimental": {"x": {}},
-        "extensions": {"com.example/audit": {"level": 2}},
-        "tools": {"listChanged": True},
-    }
-    server.resource("x://a")(lambda: "")
+    assert discovered(server)["capabilities"] == {**always, "tools": {"listChanged": True}}
     server.prompt("p")(lambda: "")
-    server.completion(prompt="p", argument="a")(lambda value: [])
-    capabilities = discovered(server)["capabilities"]
-    assert capabilities["resources"] == {"subscribe": True, "listChanged": True}
-    assert capabilities["prompts"] == {"listChanged": True}
-    assert capabilities["completions"] == {}
+    assert discovered(server)["capabilities"]["prompts"] == {"listChanged": True}
 
 
-def test_instructions_are_given_where_there_are_any() -> None:
-    assert discovered(Server("s", instructions="first list"))["instructions"] == "first list"
-    assert "instructions" not in discovered(Server("s"))
-
-
-def test_the_result_may_be_cached_as_the_server_says() -> None:
-    result = discovered(Server("s", cache={"server/discover": CacheHint(3600, "public")}))
-    assert (result["ttlMs"], result["cacheScope"]) == (3_600_000, "public")
-
-
-def test_who_the_server_is_stands_in_meta_alone() -> None:
+def test_who_the_server_is_stands_in_meta_alone_and_its_instructions_and_hints_beside_it() -> None:
     more: Any = {"title": "S", "websiteUrl": "https://s.example"}
-    result = discovered(Server("s", "3", info=more))
+    cache: Any = {"server/discover": CacheHint(3600, "public")}
+    result = discovered(Server("s", "3", info=more, instructions="first list", cache=cache))
     assert result["_meta"][SERVER_INFO] == {"name": "s", "version": "3", **more}
     assert "serverInfo" not in result
+    assert result["instructions"] == "first list"
+    assert (result["ttlMs"], result["cacheScope"]) == (3_600_000, "public")
 
 
 @pytest.mark.parametrize("revision", [row.name for row in SESSION_REVISIONS])
