@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ import pytest
 from mcp_ref import Consent, Context, Host, Rule, Server
 from mcp_ref.client.entries import Entry
 from tests.host.common import User, free
+from tests.pages.basic.authorization.world import Answer, Asked, Site, answer
 
 _spec = importlib.util.spec_from_file_location("chat_host", Path(__file__).parents[2] / "examples" / "chat_host.py")
 assert _spec is not None and _spec.loader is not None
@@ -31,48 +29,25 @@ def said(content: str | None = None, *functions: Any, stopped: str | None = None
     return {"model": "small-1", "choices": [{"message": message, "finish_reason": reason}]}
 
 
-class Endpoint:
-    """An endpoint that gives the answers it was given: (status, body), or a body."""
+class Endpoint(Site):
+    """An endpoint that gives the answers it was given: (status, body), or a body; the last of them again and again."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.answers: list[Any] = []
-        self.asked: list[Any] = []
-        self.headers: list[Any] = []
-        endpoint = self
+        self.url = f"{self.origins[0]}/v1"
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                endpoint.headers.append(dict(self.headers))
-                endpoint.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                answer = endpoint.answers.pop(0) if len(endpoint.answers) > 1 else endpoint.answers[0]
-                status, body = answer if isinstance(answer, tuple) else (200, answer)
-                data = body if isinstance(body, bytes) else json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
-                if status in (429, 302):
-                    self.send_header("Retry-After" if status == 429 else "Location", "7" if status == 429 else "/other")
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *given: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)
+    def usual(self, asked: Asked) -> Answer:
+        given = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        status, body = given if isinstance(given, tuple) else (200, given)
+        headers = {429: {"Retry-After": "7"}, 302: {"Location": "/other"}}.get(status, {})
+        return answer(body, status, **headers)
 
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    made = Endpoint()
-    yield made
-    made.close()
+    with Endpoint() as made:
+        yield made
 
 
 def server() -> Server:
@@ -97,7 +72,7 @@ def test_a_turn_uses_tools_and_what_goes_out_is_what_the_wire_asks_for(endpoint:
     with Host([Entry("a", server())], consent=free(), model=model) as host:
         chat = chat_host.Chat(host)
         chat.say("hello")
-    first, second = endpoint.asked
+    first, second = (asked.json for asked in endpoint.asked)
     assert first["model"] == "small" and first["max_tokens"] == 2048 and first["tool_choice"] == "auto"
     assert first["messages"][0] == {"role": "system", "content": "[server a says of itself] Say things."}
     assert first["messages"][1] == {"role": "user", "content": [{"type": "text", "text": "hello"}]}
@@ -105,7 +80,7 @@ def test_a_turn_uses_tools_and_what_goes_out_is_what_the_wire_asks_for(endpoint:
     assert tool["function"]["name"] == "a__say" and tool["function"]["parameters"]["required"] == ["text"]
     assert second["messages"][2]["tool_calls"][0]["function"]["name"] == "a__say"
     assert second["messages"][3] == {"role": "tool", "tool_call_id": "call_0", "content": "it said hi"}
-    assert endpoint.headers[0]["Authorization"] == "Bearer sk-swordfish"
+    assert endpoint.asked[0].headers["authorization"] == "Bearer sk-swordfish"
     assert [message["role"] for message in chat.messages] == ["user", "assistant", "user", "assistant"]
 
 
@@ -151,7 +126,7 @@ def test_a_refused_tool_is_told_to_the_model_and_a_refused_model_hears_nothing(e
     user = User(lambda question: question.kind != "tool")
     with Host([Entry("a", server())], consent=Consent(ask=user, keep=False), model=model) as host:
         chat_host.Chat(host).say("hello")
-    assert endpoint.asked[1]["messages"][-1]["content"] == "[failed] the user refused: call the tool a/say"
+    assert endpoint.asked[1].json["messages"][-1]["content"] == "[failed] the user refused: call the tool a/say"
     assert user.kinds == ["start", "definition", "model", "tool"] and user.asked[3].shown["arguments"] == {"text": "hi"}
     endpoint.asked.clear()
     consent = free()
@@ -181,7 +156,7 @@ def test_servers_ask_the_same_model_and_learn_only_that_it_failed(endpoint: Endp
         assert host.call("a/ask")["content"][0]["text"] == "small-1 maxTokens"
         failed = host.call("a/ask")
         assert failed["isError"] and "secret" not in str(failed) and "500" not in str(failed)
-    asked = endpoint.asked[0]
+    asked = endpoint.asked[0].json
     assert asked["max_tokens"] == 5
     assert asked["model"] == "fast" and asked["temperature"] == 0.5 and asked["stop"] == ["."]
     kinds = [part["type"] for part in asked["messages"][1]["content"]]

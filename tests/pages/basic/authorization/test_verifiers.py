@@ -53,25 +53,26 @@ def issuer() -> Iterator[Issuer]:
         yield found
 
 
-def test_a_token_of_the_issuer_says_whose_it_is(issuer: Issuer) -> None:
-    claims = issuer.claims(exp=int(time.time()) + 60)
-    principal = JwtVerifier(issuer.url)(signed(claims))
+def test_a_token_of_the_issuer_says_whose_it_is_and_is_verified_once(issuer: Issuer, monkeypatch: Any) -> None:
+    claims, verify = issuer.claims(exp=int(time.time()) + 60), JwtVerifier(issuer.url)
+    principal = verify(signed(claims))
     assert principal is not None
     assert (principal.subject, principal.issuer, principal.client_id) == ("ada", issuer.url, "script")
     assert (principal.scopes, principal.audience) == ({"a", "b"}, {RESOURCE})
     assert principal.expires == claims["exp"] + 30
     assert issuer.asked == ["/.well-known/oauth-authorization-server", "/keys"]
+    token = signed(claims)
+    known = verify(token)
+    monkeypatch.setattr(verify, "_verify", lambda token: pytest.fail("it is known"))
+    assert verify(token) is known
 
 
-@pytest.mark.parametrize(
-    ("key", "algorithm"), [(RSA, "RS256"), (ED, "EdDSA"), (EC, "ES256")], ids=["RSA", "Ed25519", "EC"]
-)
+@pytest.mark.parametrize(("key", "algorithm"), [(RSA, "RS256"), (ED, "EdDSA"), (EC, "ES256")], ids=["RSA", "Ed", "EC"])
 def test_the_usual_algorithms(issuer: Issuer, key: Any, algorithm: str) -> None:
     issuer.publish("/keys", {"keys": [jwk(EC384, "x"), jwk(key, "k"), jwk(key, "enc", use="enc")]})
     assert JwtVerifier(issuer.url)(signed(issuer.claims(), key, algorithm)) is not None
-    assert (
-        JwtVerifier(issuer.url, types=["JWT"])(signed(issuer.claims(), key, algorithm, kid=None, typ="JWT")) is not None
-    )
+    by_type = JwtVerifier(issuer.url, types=["JWT"])
+    assert by_type(signed(issuer.claims(), key, algorithm, kid=None, typ="JWT")) is not None
 
 
 WRONG_CLAIMS = [
@@ -84,24 +85,18 @@ WRONG_CLAIMS = [
 WITHIN_THE_LEEWAY = [{"exp": -20}, {"nbf": 20}, {"iat": 20}, {"client_id": None}]
 
 
-@pytest.mark.parametrize(
-    ("changed", "counts"),
-    [*((each, False) for each in WRONG_CLAIMS), *((each, True) for each in WITHIN_THE_LEEWAY)],
-    ids=str,
-)
-def test_claims_count_within_the_leeway_and_wrong_ones_do_not(
-    issuer: Issuer, changed: dict[str, Any], counts: bool
-) -> None:
-    assert (JwtVerifier(issuer.url)(signed(issuer.claims(**_from_now(changed)))) is not None) is counts
+def test_claims_count_within_the_leeway_and_wrong_ones_do_not(issuer: Issuer) -> None:
+    verify = JwtVerifier(issuer.url)
+    for changed in WRONG_CLAIMS:
+        assert verify(signed(issuer.claims(**_from_now(changed)))) is None, changed
+    assert verify(signed(issuer.claims(iss=issuer.url + "/"))) is None, "with one slash more it is another issuer"
+    for changed in WITHIN_THE_LEEWAY:
+        assert verify(signed(issuer.claims(**_from_now(changed)))) is not None, changed
 
 
 def _from_now(claims: dict[str, Any]) -> dict[str, Any]:
     now = int(time.time())
     return {k: now + v if k in ("exp", "nbf", "iat") and type(v) is int else v for k, v in claims.items()}
-
-
-def test_an_issuer_with_one_slash_more_is_another(issuer: Issuer) -> None:
-    assert JwtVerifier(issuer.url)(signed(issuer.claims(iss=issuer.url + "/"))) is None
 
 
 def forged(issuer: Issuer) -> dict[str, str]:
@@ -118,12 +113,9 @@ def forged(issuer: Issuer) -> dict[str, str]:
     other = ec.generate_private_key(ec.SECP256R1())
     return {
         "none": made({"alg": "none"}, b""),
-        "none with a signature": made({"alg": "none"}, b"x"),
-        "None": made({"alg": "None"}),
         "HS256 keyed with the public key": made({"alg": "HS256"}),
         "no alg": made({}),
         "an alg that is a list": made({"alg": ["ES256"]}),
-        "an alg that is an object": made({"alg": {}}),
         "a typ that is a list": made({"alg": "ES256", "typ": ["at+jwt"]}),
         "a header nested too deep": f"{encoded(b'{' + b'[' * 2_500)}.{body}.{signature}",
         "alg unlike the key's": made({"alg": "RS256"}, raw),
@@ -136,42 +128,34 @@ def forged(issuer: Issuer) -> dict[str, str]:
         "stripped": f"{head}.{body}",
         "DER": f"{head}.{body}.{encoded(der)}",
         "r = 0": f"{head}.{body}.{encoded(bytes(32) + raw[32:])}",
-        "s = 0": f"{head}.{body}.{encoded(raw[:32] + bytes(32))}",
         "padding": right + "=",
         "junk": right[:10] + "!" + right[10:],
-        "a space": f"{head}.{body} .{signature}",
         "four parts": right + ".x",
         "another body": f"{head}.{encoded(issuer.claims(sub='root'))}.{signature}",
-        "not JSON": f"{encoded(b'{')}.{body}.{signature}",
         "a list": f"{encoded([])}.{body}.{signature}",
         "a body that is a list": jwt.api_jws.encode(b"[]", EC, "ES256", {"typ": "at+jwt", "kid": "k"}),
-        "too long": signed(issuer.claims(more="x" * 9000)),
         "an ID token": signed(issuer.claims(), typ="JWT"),
         "no type": signed(issuer.claims(), typ=None),
-        "a logout token": signed(issuer.claims(), typ="logout+jwt"),
-        "an ID-JAG": signed(issuer.claims(), typ="oauth-id-jag+jwt"),
     }
 
 
-@pytest.mark.parametrize(
-    ("changed", "header", "reason"),
-    [
+def test_the_log_says_which_check_failed(issuer: Issuer, caplog: Any) -> None:
+    caplog.set_level("INFO", "mcp_ref")
+    other = ec.generate_private_key(ec.SECP256R1())
+    for changed, header, reason in (
         ({"exp": -40}, {}, "ExpiredSignatureError"),
         ({"iss": "https://other.example"}, {}, "InvalidIssuerError"),
         ({"scope": 7}, {}, "one of sub, client_id, scope and aud is malformed"),
         ({}, {"typ": "JWT"}, "type 'jwt' or algorithm 'ES256' is not accepted"),
         ({}, {"kid": "other"}, "no key of the issuer"),
-        ({}, {"key": ec.generate_private_key(ec.SECP256R1())}, "InvalidSignatureError"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_the_log_says_which_check_failed(issuer: Issuer, changed: Any, header: Any, reason: str, caplog: Any) -> None:
-    caplog.set_level("INFO", "mcp_ref")
-    token = signed(issuer.claims(**_from_now(changed)), **header)
-    assert JwtVerifier(issuer.url)(token) is None
-    (said,) = caplog.messages
-    assert said.startswith("a token is not valid: ") and reason in said and "ada" not in said
-    assert not any(part in said for part in token.split("."))
+        ({}, {"key": other}, "InvalidSignatureError"),
+    ):
+        caplog.clear()
+        token = signed(issuer.claims(**_from_now(changed)), **header)
+        assert JwtVerifier(issuer.url)(token) is None
+        (said,) = caplog.messages
+        assert said.startswith("a token is not valid: ") and reason in said and "ada" not in said
+        assert not any(part in said for part in token.split("."))
 
 
 def test_forged_tokens_are_nobodys(issuer: Issuer) -> None:
@@ -197,16 +181,12 @@ def test_many_threads_fetch_the_keys_once(issuer: Issuer) -> None:
     assert (None in found, issuer.asked.count("/keys")) == (False, 1)
 
 
-def test_garbage_is_not_asked_about_and_not_remembered(issuer: Issuer) -> None:
-    verify = JwtVerifier(issuer.url)
-    for number in range(2_000):
-        assert verify(f"garbage.{number}.x") is None
-    assert (issuer.asked, len(verify._known)) == ([], 0)
-
-
 def test_what_is_remembered_is_bounded(issuer: Issuer, monkeypatch: Any) -> None:
     monkeypatch.setattr(verifiers, "MAX_KNOWN", 3)
     verify = JwtVerifier(issuer.url)
+    for number in range(100):
+        assert verify(f"garbage.{number}.x") is None
+    assert (issuer.asked, len(verify._known)) == ([], 0), "garbage is not asked about, and not remembered"
     for number in range(5):
         assert verify(signed(issuer.claims(jti=str(number)))) is not None
     assert len(verify._known) == 3
@@ -228,60 +208,34 @@ def test_without_the_authorization_server_known_tokens_go_on_and_others_get_503(
             assert (answer.status, "retry-after" in answer.headers) == (503, True)
 
 
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        {"issuer": "https://other.example", "jwks_uri": "{}/keys"},
-        {"issuer": "{}"},
-        {"issuer": "{}", "jwks_uri": "http://10.0.0.1/keys"},
-        {"issuer": "{}", "jwks_uri": "https://169.254.169.254/keys"},
-        {"issuer": "{}", "jwks_uri": "file:///etc/passwd"},
-        {"issuer": "{}", "jwks_uri": 7},
-        [],
-        b"<html>",
-        b"[" * 100_000,
-    ],
-    ids=lambda value: str(value)[:60],
-)
-def test_metadata_that_cannot_be_used(issuer: Issuer, metadata: Any) -> None:
-    filled = (
-        {k: v.format(issuer.url) if isinstance(v, str) else v for k, v in metadata.items()}
-        if isinstance(metadata, dict)
-        else metadata
-    )
-    issuer.publish("/.well-known/oauth-authorization-server", filled)
-    with pytest.raises(AuthorizationError):
-        JwtVerifier(issuer.url)(signed(issuer.claims()))
+def test_metadata_that_cannot_be_used(issuer: Issuer) -> None:
+    for metadata in (
+        {"issuer": "https://other.example", "jwks_uri": f"{issuer.url}/keys"}, {"issuer": issuer.url},
+        {"issuer": issuer.url, "jwks_uri": "http://10.0.0.1/keys"},
+        {"issuer": issuer.url, "jwks_uri": "https://169.254.169.254/keys"},
+        {"issuer": issuer.url, "jwks_uri": 7}, [], b"<html>", b"[" * 100_000,
+    ):  # fmt: skip
+        issuer.publish("/.well-known/oauth-authorization-server", metadata)
+        with pytest.raises(AuthorizationError):
+            JwtVerifier(issuer.url)(signed(issuer.claims()))
     assert "/keys" not in issuer.asked
 
 
-def test_keys_are_not_fetched_by_a_redirect(issuer: Issuer) -> None:
+def test_keys_are_not_fetched_by_a_redirect_and_of_two_that_fit_none_is_chosen(issuer: Issuer) -> None:
+    verify = JwtVerifier(issuer.url, jwks_uri=f"{issuer.url}/keys")
     issuer.publish("/keys2", {"keys": [jwk(EC)]})
     issuer.status = 302
     with pytest.raises(AuthorizationError):
-        JwtVerifier(issuer.url, jwks_uri=f"{issuer.url}/keys")(signed(issuer.claims()))
+        verify(signed(issuer.claims()))
     assert "/keys2" not in issuer.asked
-
-
-def test_two_keys_that_fit_are_not_chosen_from(issuer: Issuer) -> None:
+    issuer.status = 200
     issuer.publish("/keys", {"keys": [jwk(EC, None), jwk(ec.generate_private_key(ec.SECP256R1()), None)]})
     assert JwtVerifier(issuer.url)(signed(issuer.claims(), kid=None)) is None
 
 
-def test_a_known_token_is_not_verified_again(issuer: Issuer, monkeypatch: Any) -> None:
-    verify, token = JwtVerifier(issuer.url), signed(issuer.claims())
-    known = verify(token)
-    monkeypatch.setattr(verify, "_verify", lambda token: pytest.fail("it is known"))
-    assert known is not None and verify(token) is known
-
-
 def test_mistakes_of_configuration() -> None:
-    for wrong in (
-        {"issuer": "http://auth.example"},
-        {"issuer": "https://a", "jwks_uri": "http://a"},
-        {"issuer": "https://a", "algorithms": ["HS256"]},
-        {"issuer": "https://a", "algorithms": ["none"]},
-    ):
+    for wrong in ({"issuer": "http://auth.example"}, {"issuer": "https://a", "jwks_uri": "http://a"},
+                  {"issuer": "https://a", "algorithms": ["HS256"]}):  # fmt: skip
         with pytest.raises(ValueError):
             JwtVerifier(**wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError):
@@ -308,20 +262,13 @@ def test_an_active_token_is_asked_about_once_in_ten_seconds(issuer: Issuer, monk
     assert verify("opaque") is None
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        *({"active": False}, {"active": "true"}, {"active": 1}, {"iss": "https://other.example"}),
-        *({"sub": None, "client_id": None}, {"nbf": 4e9}, {"nbf": "x"}, {"aud": [1]}),
-        *({"exp": True}, {"exp": "4000000000"}),
-    ],
-    ids=str,
-)
-def test_what_is_not_active_here_is_nobodys(issuer: Issuer, changed: Any) -> None:
-    issuer.active["opaque"] = {**issuer.claims(active=True), **changed}
-    if changed.get("sub", 0) is None:
-        del issuer.active["opaque"]["sub"], issuer.active["opaque"]["client_id"]
-    assert introspection(issuer)("opaque") is None
+def test_what_is_not_active_here_is_nobodys(issuer: Issuer) -> None:
+    for changed in (
+        {"active": False}, {"active": "true"}, {"active": 1}, {"iss": "https://other.example"}, {"nbf": 4e9},
+        {"nbf": "x"}, {"aud": [1]}, {"sub": None, "client_id": None}, {"exp": True}, {"exp": "4000000000"},
+    ):  # fmt: skip
+        issuer.active["opaque"] = issuer.claims(**{"active": True, **changed})
+        assert introspection(issuer)("opaque") is None, changed
 
 
 def test_through_the_door(issuer: Issuer) -> None:

@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -46,15 +45,15 @@ def present(members: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-class World:
-    """The MCP server at `url`, and its authorization server at `issuer`, on 127.0.0.1; another one on 127.0.0.2.
+class Site:
+    """A web server on 127.0.0.1 (or on these addresses), which a test makes as hostile as it likes.
 
-    `resource`, `metadata`, `token` and `came_back` are what they say, to be changed by a test (None: without that
-    member); `at` has answers by path, in place of the usual ones.
+    `at` has answers by path, in place of the usual ones: an answer, or a function of what was asked. A status of 0
+    breaks the connection. `asked` has all that came.
     """
 
-    def __init__(self) -> None:
-        world = self
+    def __init__(self, *addresses: str) -> None:
+        site = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -64,9 +63,9 @@ class World:
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 host = f"http://{self.headers['Host']}"
                 asked = Asked(host, self.command, self.path.partition("?")[0], headers, body, self.path)
-                with world.lock:
-                    world.asked.append(asked)
-                made = world.at.get(asked.path, world.usual)
+                with site.lock:
+                    site.asked.append(asked)
+                made = site.at.get(asked.path, site.usual)
                 status, more, text = made(asked) if callable(made) else made
                 try:
                     if status == 0:
@@ -88,11 +87,36 @@ class World:
         self.lock = threading.Lock()
         self.asked: list[Asked] = []
         self.at: dict[str, Answer | Callable[[Asked], Answer]] = {}
-        self._servers = [ThreadingHTTPServer((host, 0), Handler) for host in ("127.0.0.1", "127.0.0.2")]
-        self._threads = [
-            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005}) for server in self._servers
-        ]
-        self.issuer, self.other = (f"http://{host}:{port}" for host, port in (s.server_address for s in self._servers))  # type: ignore[str-bytes-safe]
+        self._servers = [ThreadingHTTPServer((address, 0), Handler) for address in addresses or ("127.0.0.1",)]
+        self._threads = [threading.Thread(target=each.serve_forever, args=(0.005,)) for each in self._servers]
+        self.origins = [f"http://{each.server_address[0]}:{each.server_address[1]}" for each in self._servers]  # type: ignore[str-bytes-safe]
+
+    def usual(self, asked: Asked) -> Answer:
+        return answer({}, 404)
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for server in self._servers:
+            server.shutdown()
+            server.server_close()
+        for thread in self._threads:
+            thread.join(WAIT)
+
+
+class World(Site):
+    """The MCP server at `url`, and its authorization server at `issuer`, on 127.0.0.1; another one on 127.0.0.2.
+
+    `resource`, `metadata`, `token` and `came_back` are what they say, to be changed by a test (None: without that
+    member).
+    """
+
+    def __init__(self) -> None:
+        super().__init__("127.0.0.1", "127.0.0.2")
+        self.issuer, self.other = self.origins
         self.url = f"{self.issuer}/mcp"
         self.challenge = f'Bearer resource_metadata="{self.issuer}/.well-known/oauth-protected-resource/mcp"'
         self.resource: dict[str, Any] = {"resource": self.url, "authorization_servers": [self.issuer]}
@@ -114,20 +138,6 @@ class World:
             "token_endpoint_auth_methods_supported": ["none"],
             "authorization_response_iss_parameter_supported": True,
         }
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for server in self._servers:
-            server.shutdown()
-            server.server_close()
-        for thread in self._threads:
-            thread.join(WAIT)
 
     # -- what the servers answer
 
