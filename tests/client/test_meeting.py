@@ -16,7 +16,6 @@ from tests.conftest import PROBE_TIMEOUT
 from tests.support.wire import PATIENCE
 
 BOTH, MODERN, OLD = "2025-11-25 2026-07-28", "2026-07-28", "2025-11-25"
-SLOW = 1.5
 
 SERVER = """
 import sys, time
@@ -30,8 +29,8 @@ OLD_SERVER = """
 import json, sys, time
 time.sleep({slow})
 open(sys.argv[1], "a").write("started\\n")
-answer = {{"result": {{"protocolVersion": "2025-03-26", "capabilities": {{}},
-                     "serverInfo": {{"name": "old", "version": "1"}}}}}}
+info = {{"name": "old", "version": "1"}}
+answer = {{"result": {{"protocolVersion": "2025-03-26", "capabilities": {{}}, "serverInfo": info}}}}
 for line in sys.stdin:
     message = json.loads(line)
     if message["method"] == "server/discover":
@@ -43,21 +42,7 @@ for line in sys.stdin:
 MORTAL = OLD_SERVER.format(slow=0, probed="sys.stdin.readline(); sys.exit(1)")
 # Slow to start; two starts do not fit into the time.
 SLOW_MORTAL = OLD_SERVER.format(slow=1.2, probed="sys.stdin.readline(); sys.exit(1)")
-
-SPOILED = """
-import json, sys
-open(sys.argv[1], "a").write("started\\n")
-known = True
-for line in sys.stdin:
-    message = json.loads(line)
-    known = known and message["method"] != "server/discover"
-    answer = {"error": {"code": -32600, "message": "spoiled"}}
-    if known:
-        answer = {"result": {"protocolVersion": "2025-03-26", "capabilities": {},
-                             "serverInfo": {"name": "old", "version": "1"}}}
-    if "id" in message:
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
-"""
+SPOILED = OLD_SERVER.format(slow=0, probed='answer = {"error": {"code": -32600, "message": "spoiled"}}')
 
 
 @pytest.fixture(autouse=True)
@@ -73,18 +58,13 @@ def old(program: str, log: Path, **options: Any) -> Command:
     return Command([sys.executable, "-S", "-E", "-c", program, str(log)], **options)
 
 
-@pytest.mark.parametrize(
-    ("start", "spoken"),
-    [*((0.0, each) for each in (BOTH, MODERN, OLD)), (SLOW, BOTH),
-     *(pytest.param(SLOW, each, marks=pytest.mark.slow) for each in (MODERN, OLD))],
-)  # fmt: skip
-def test_a_server_that_starts_slowly_is_started_once(tmp_path: Path, start: float, spoken: str) -> None:
+@pytest.mark.parametrize("spoken", [BOTH, *(pytest.param(each, marks=pytest.mark.slow) for each in (MODERN, OLD))])
+def test_a_server_that_starts_slowly_is_started_once(tmp_path: Path, spoken: str) -> None:
     log = tmp_path / "log"
-    command = Command([sys.executable, "-c", SERVER, str(log), str(start), *spoken.split()])
-    # One that need not sleep is not slow, however busy the machine is.
-    with Client(command, probe_timeout=PROBE_TIMEOUT if start else PATIENCE) as client:
+    command = Command([sys.executable, "-c", SERVER, str(log), "1.5", *spoken.split()])
+    with Client(command, probe_timeout=PROBE_TIMEOUT) as client:
         # One of both eras has opened the session that it was asked for meanwhile.
-        assert client.revision.name == (spoken if spoken != BOTH else OLD if start else MODERN)
+        assert client.revision.name == (MODERN if spoken == MODERN else OLD)
         assert client.call_tool("hello")["content"]
     assert starts(log) == 1
 
@@ -92,11 +72,8 @@ def test_a_server_that_starts_slowly_is_started_once(tmp_path: Path, start: floa
 @pytest.mark.parametrize("program", [MORTAL, SPOILED], ids=["it dies", "it refuses everything"])
 def test_a_server_that_the_probe_has_killed_or_spoiled_is_started_once_more(tmp_path: Path, program: str) -> None:
     log = tmp_path / "log"
-    began = time.monotonic()
     with Client(old(program, log)) as client:
         assert client.revision.name == "2025-03-26"
-        # Its own start is next to nothing; a second of patience, and the second start.
-        assert time.monotonic() - began < 1 + PATIENCE
     assert starts(log) == 2
 
 

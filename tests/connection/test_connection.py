@@ -26,7 +26,6 @@ from mcp_ref.connection.connection import Connection, SentRequest
 from mcp_ref.kit.threads.deadline import Deadline
 from mcp_ref.kit.threads.workers import MAX_URGENT
 from mcp_ref.pages.basic import batching
-from mcp_ref.wire.served import ServedRequest
 from tests.peers import Answerer, Deaf, a_peer, terms
 from tests.support.wire import CLIENT_INFO, PATIENCE, Background, opened, to_client, to_server
 
@@ -36,22 +35,12 @@ WITHOUT_BATCHES = ["2024-11-05", "2025-06-18", "2025-11-25"]
 def a_server() -> Server:
     server = Server("s")
 
-    @server.tool()
-    def echo(text: str) -> str:
-        return text
+    def fail(problem: BaseException) -> Any:
+        raise problem
 
-    @server.prompt()
-    def broken() -> str:
-        raise RuntimeError("the password is 1234")
-
-    @server.prompt()
-    def quits() -> str:
-        raise SystemExit("the password is 1234")
-
-    @server.prompt()
-    def asks_elsewhere() -> str:
-        raise ErrorResponse(-32001, "another server's secret", {"token": 1})
-
+    server.prompt("broken")(lambda: fail(RuntimeError("the password is 1234")))
+    server.prompt("quits")(lambda: fail(SystemExit("the password is 1234")))
+    server.prompt("asks_elsewhere")(lambda: fail(ErrorResponse(-32001, "another server's secret", {"token": 1})))
     return server
 
 
@@ -174,11 +163,11 @@ def test_what_is_wrong_with_a_message_is_said_by_its_code() -> None:
                 assert wire.request("next", "ping")["result"] == {}
 
 
-@pytest.mark.parametrize("name", ["broken", "quits", "asks_elsewhere"])
-def test_a_handler_that_fails_is_an_internal_error_without_any_detail(name: str) -> None:
+def test_a_handler_that_fails_is_an_internal_error_without_any_detail() -> None:
     with opened(a_server(), "2025-11-25") as wire:
-        error = wire.request(1, "prompts/get", {"name": name})["error"]
-        assert error == {"code": -32603, "message": "Internal error"}
+        for name in ("broken", "quits", "asks_elsewhere"):
+            error = wire.request(1, "prompts/get", {"name": name})["error"]
+            assert error == {"code": -32603, "message": "Internal error"}
         assert wire.request(2, "ping")["result"] == {}
 
 
@@ -287,17 +276,15 @@ def test_a_client_refuses_a_request_that_says_so_however_malformed() -> None:
 
 
 def test_a_mixed_batch_is_answered_with_one_array() -> None:
+    members: list[Any] = [
+        {"id": 1, "method": "ping"},
+        {"method": "notifications/roots/list_changed"},
+        {"id": "x", "method": "no/such"},
+        {"id": 99, "result": {}},
+        {"id": 2, "method": "prompts/get", "params": {"name": "broken"}},
+    ]
     with opened(a_server(), "2025-03-26") as wire:
-        wire.send(
-            [
-                {"jsonrpc": "2.0", "id": 1, "method": "ping"},
-                {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
-                {"jsonrpc": "2.0", "id": "x", "method": "no/such"},
-                {"jsonrpc": "2.0", "id": 99, "result": {}},
-                5,
-                {"jsonrpc": "2.0", "id": 2, "method": "prompts/get", "params": {"name": "broken"}},
-            ]
-        )
+        wire.send([5, *({"jsonrpc": "2.0", **each} for each in members)])
         answers = {answer["id"]: answer for answer in wire.receive()}
         assert answers[1]["result"] == {}
         assert [answers[key]["error"]["code"] for key in ("x", None, 2)] == [-32601, -32600, -32603]
@@ -332,14 +319,8 @@ def test_initialize_in_a_batch_is_refused() -> None:
 @pytest.mark.parametrize("pings", [1, 0])
 def test_a_cancelled_request_of_a_batch_has_no_answer_in_the_array(pings: int) -> None:
     running, go = threading.Event(), threading.Event()
-
-    def answer(incoming: ServedRequest) -> Any:
-        running.set()
-        assert go.wait(PATIENCE)
-        return {}
-
-    with a_peer(answer, "2025-03-26") as (_, wire):
-        others = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(pings)]
+    with a_peer(lambda incoming: running.set() or go.wait(PATIENCE) and {}, "2025-03-26") as (_, wire):
+        others = [{"jsonrpc": "2.0", "id": 0, "method": "ping"}] * pings
         wire.send([*others, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}])
         assert running.wait(PATIENCE)
         wire.notify("notifications/cancelled", {"requestId": 2})
@@ -352,10 +333,7 @@ def test_a_cancelled_request_of_a_batch_has_no_answer_in_the_array(pings: int) -
 
 
 def test_one_answer_that_is_not_json_does_not_spoil_the_others_of_its_batch() -> None:
-    def answer(incoming: ServedRequest) -> Any:
-        return {"a": {1}} if incoming.id == 1 else {}
-
-    with a_peer(answer, "2025-03-26") as (_, wire):
+    with a_peer(lambda incoming: {"a": {1}} if incoming.id == 1 else {}, "2025-03-26") as (_, wire):
         wire.send([{"jsonrpc": "2.0", "id": number, "method": "tools/list"} for number in (1, 2)])
         answers = {answer["id"]: answer for answer in wire.receive()}
     assert answers[1]["error"]["code"] == -32603
@@ -376,12 +354,13 @@ def test_a_batch_is_refused_where_the_revision_has_none(revision: str) -> None:
 def test_a_batch_that_we_send_gives_results_and_errors_in_order() -> None:
     with to_client("2025-03-26", {"tools": {}}) as (client, wire):
         call = Background(client.request_batch, [("ping", None), ("tools/list", {}), ("x/y", {"a": 1}), ("ping", None)])
-        first, second, third, fourth = wire.receive()
-        assert third == {"jsonrpc": "2.0", "id": third["id"], "method": "x/y", "params": {"a": 1}}
-        said = [{"result": [], "error": 1}, {"result": {"b": 2}}, {"error": {"code": -32603, "message": "no"}}]
-        asked = (fourth, third, second)
-        wire.send([{"jsonrpc": "2.0", "id": each["id"], **how} for each, how in zip(asked, said, strict=True)])
-        wire.answer(first["id"], {})
+        asked = wire.receive()
+        assert asked[2] == {"jsonrpc": "2.0", "id": asked[2]["id"], "method": "x/y", "params": {"a": 1}}
+        said = [{"error": {"code": -32603, "message": "no"}}, {"result": {"b": 2}}, {"result": [], "error": 1}]
+        wire.send(
+            [{"jsonrpc": "2.0", "id": each["id"], **how} for each, how in zip(asked[1:], said, strict=True)][::-1]
+        )
+        wire.answer(asked[0]["id"], {})
         one, two, three, four = call.outcome()
     assert (one, three) == ({}, {"b": 2})
     assert isinstance(two, ErrorResponse)
@@ -417,14 +396,6 @@ def test_a_batch_that_must_not_be_is_not_sent(calls: Any) -> None:
 # -- what goes out ------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_sent_for_a_request_that_is_not_json() -> None:
-    with to_client() as (client, wire):
-        with pytest.raises(LocalProtocolError):
-            client.request("x/y", {"a": {1}})
-        assert wire.request("end", "ping")["id"] == "end"
-        assert wire.silent()
-
-
 def test_meta_of_the_caller_travels_beside_the_token() -> None:
     with to_client() as (client, wire):
         options: Any = {"meta": {"com.example/a": 1}, "on_progress": lambda *report: None}
@@ -435,11 +406,15 @@ def test_meta_of_the_caller_travels_beside_the_token() -> None:
         call.outcome()
 
 
-@pytest.mark.parametrize("key", ["progressToken", "io.modelcontextprotocol/x", "-"])
-def test_meta_that_is_not_the_callers_to_set_is_refused_and_nothing_is_sent(key: str) -> None:
+@pytest.mark.parametrize(
+    ("params", "key"),
+    [({"a": {1}}, "b"), *((None, key) for key in ("progressToken", "io.modelcontextprotocol/x", "-"))],
+)
+def test_what_is_not_json_or_not_the_callers_to_set_is_refused_and_nothing_is_sent(params: Any, key: str) -> None:
     with to_client() as (client, wire):
         with pytest.raises(LocalProtocolError):
-            client.request("x/y", None, {"meta": {key: 1}})
+            client.request("x/y", params, {"meta": {key: 1}})
+        assert wire.request("end", "ping")["id"] == "end"
         assert wire.silent()
 
 

@@ -40,16 +40,12 @@ REMOVE: dict[str, Callable[[Server], Any]] = {
     "prompts": lambda server: server.remove_prompt("p"),
 }
 CHANGED = {
-    "tools": "notifications/tools/list_changed",
-    "resources": "notifications/resources/list_changed",
-    "templates": "notifications/resources/list_changed",
-    "prompts": "notifications/prompts/list_changed",
+    feature: f"notifications/{'resources' if feature == 'templates' else feature}/list_changed" for feature in REMOVE
 }
+RESOURCES: Any = {"resources": {"subscribe": True, "listChanged": True}}
 CAPABILITY: dict[str, Any] = {
-    "tools": {"tools": {"listChanged": True}},
-    "resources": {"resources": {"subscribe": True, "listChanged": True}},
-    "templates": {"resources": {"subscribe": True, "listChanged": True}},
-    "prompts": {"prompts": {"listChanged": True}},
+    **{feature: {feature: {"listChanged": True}} for feature in ("tools", "prompts")},
+    **dict.fromkeys(("resources", "templates"), RESOURCES),
     "completions": {"completions": {}},
 }
 
@@ -251,8 +247,7 @@ def test_close_ends_every_session_and_may_be_called_again() -> None:
         assert len(server.sessions) == 2
         assert server.close() == server.close() == []
         assert server.sessions == ()
-        assert isinstance(one.receive(), ConnectionError)
-        assert isinstance(other.receive(), ConnectionError)
+        assert isinstance(one.receive(), ConnectionError) and isinstance(other.receive(), ConnectionError)
         server.tool("late")(lambda: "")
         server.log("info", "nobody hears this")
     with opened(server, "2025-11-25") as again:
@@ -270,9 +265,9 @@ def test_close_names_the_handlers_that_do_not_end() -> None:
 
     with opened(server, "2025-11-25") as one, opened(server, "2025-11-25") as other:
         for wire in (one, other):
-            wire.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "stuck"}})
+            wire.call(1, "stuck")
             assert running.acquire(timeout=PATIENCE)
-        assert server.close(timeout=0.2) == ["tools/call (id 1)", "tools/call (id 1)"]
+        assert server.close(timeout=0.1) == ["tools/call (id 1)", "tools/call (id 1)"]
         leave.set()
 
 

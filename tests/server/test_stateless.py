@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -50,22 +51,9 @@ def with_tool(function: Callable[..., Any], **options: Any) -> Server:
     return server
 
 
-class Headers:
-    """MirroredHeaders: what it was asked to check, and whether it refuses."""
-
-    def __init__(self, *, wrong: bool = False, wrong_arguments: bool = False) -> None:
-        self.wrong, self.wrong_arguments = wrong, wrong_arguments
-        self.checked: list[Any] = []
-
-    def check(self, method: str, params: Any, version: str) -> None:
-        self.checked.append((method, version))
-        if self.wrong:
-            raise HeaderMismatch("Header mismatch")
-
-    def check_arguments(self, input_schema: Any, arguments: Any) -> None:
-        self.checked.append((input_schema["type"], arguments))
-        if self.wrong_arguments:
-            raise HeaderMismatch("Header mismatch")
+def headers(*wrong: str) -> Any:
+    """MirroredHeaders that refuse in these checks."""
+    return Mock(**{f"{check}.side_effect": HeaderMismatch("Header mismatch") for check in wrong})
 
 
 # -- the order of checks ------------------------------------------------------------------------------------------
@@ -73,12 +61,12 @@ class Headers:
 BAD: Any = {"name": 5, "arguments": []}
 GOOD: Any = {"name": "needy", "arguments": {"a": 1}}
 UNKNOWN: Any = meta(version="1900-01-01")
-ALL_WRONG = Headers(wrong=True, wrong_arguments=True)
-SOME_WRONG = Headers(wrong_arguments=True)
+ALL_WRONG = headers("check", "check_arguments")
+SOME_WRONG = headers("check_arguments")
 
 IN_ORDER: Any = {
     "no version": (-32602, without(UNKNOWN, PROTOCOL_VERSION), ALL_WRONG, "no/such", BAD),
-    "no level": (-32602, meta(level="verbose"), Headers(), "tools/call", GOOD),
+    "no level": (-32602, meta(level="verbose"), headers(), "tools/call", GOOD),
     "no capabilities": (-32602, without(UNKNOWN, CLIENT_CAPABILITIES), ALL_WRONG, "no/such", BAD),
     "header": (-32020, UNKNOWN, ALL_WRONG, "no/such", BAD),
     "version": (-32022, UNKNOWN, SOME_WRONG, "no/such", BAD),
@@ -86,13 +74,13 @@ IN_ORDER: Any = {
     "params": (-32602, meta(), SOME_WRONG, "tools/call", BAD),
     "tool": (-32602, meta(), SOME_WRONG, "tools/call", {"name": "nobody"}),
     "header of a parameter": (-32020, meta(), SOME_WRONG, "tools/call", GOOD),
-    "capability": (-32021, meta(), Headers(), "tools/call", GOOD),
+    "capability": (-32021, meta(), headers(), "tools/call", GOOD),
 }
 
 
 @pytest.mark.parametrize("step", IN_ORDER)
 def test_of_all_that_is_wrong_the_first_is_named(step: str) -> None:
-    code, envelope, headers, method, params = IN_ORDER[step]
+    code, envelope, mirrored, method, params = IN_ORDER[step]
     server = Server("s")
 
     @server.tool()
@@ -100,7 +88,7 @@ def test_of_all_that_is_wrong_the_first_is_named(step: str) -> None:
         ctx.require("sampling.tools")
         raise AssertionError("not reached")
 
-    assert refused(server, method, params, envelope=envelope, mirrored=headers).code == code
+    assert refused(server, method, params, envelope=envelope, mirrored=mirrored).code == code
 
 
 # -- versions -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_ref.errors import InvalidParams, LocalProtocolError, Refusal, RemoteProtocolError
-from mcp_ref.pages.basic.mrtr import MAX_STATE, InputNeeded, Rounds, StateKeys, elicitation_form, input_required
+from mcp_ref.pages.basic.mrtr import (
+    MAX_STATE,
+    InputNeeded,
+    Rounds,
+    StateKeys,
+    elicitation_form,
+    elicitation_url,
+    input_required,
+    roots_listing,
+    sampling,
+)
 from mcp_ref.pages.client.elicitation import UrlElicitationRequired, elicit, elicit_url, url_elicitation
 from mcp_ref.pages.client.roots import roots
 from mcp_ref.pages.client.sampling import reply, sample
@@ -273,20 +283,18 @@ def test_other_requests_ignore_what_is_not_for_them() -> None:
     assert (rounds.responses, rounds.state) == ({}, None)
 
 
-@pytest.mark.parametrize("method", ["tools/call", "com.example/ask", 5])
-def test_only_three_things_can_be_asked(method: Any) -> None:
-    with pytest.raises(LocalProtocolError, match="elicitation/create, sampling/createMessage, roots/list"):
-        rounds_of().ask(method, {})
-
-
 @pytest.mark.parametrize(
-    "params",
-    [None, {"message": "m"}, {"mode": "tea", "message": "m"}, {"message": "m", "requestedSchema": 5}, [], {"m": {1}}],
+    ("method", "params", "says"),
+    [
+        *((method, {}, "elicitation/create, sampling/createMessage, roots/list") for method in ("tools/call", 5)),
+        *(("elicitation/create", params, None) for params in (None, [], {"message": "m"}, {"m": {1}})),
+        *(("elicitation/create", {"message": "m", **more}, None) for more in ({"mode": "tea"}, {"requestedSchema": 5})),
+    ],
 )
-def test_a_malformed_question_is_not_asked(params: Any) -> None:
+def test_only_three_things_can_be_asked_and_each_in_its_form(method: Any, params: Any, says: str | None) -> None:
     rounds = rounds_of()
-    with pytest.raises(LocalProtocolError):
-        rounds.ask("elicitation/create", params)
+    with pytest.raises(LocalProtocolError, match=says):
+        rounds.ask(method, params)
     assert not rounds.questions
 
 
@@ -408,19 +416,46 @@ def test_a_visit_is_not_asked_beside_an_open_question() -> None:
 # -- handlers that return an InputRequiredResult themselves -------------------------------------------------------
 
 
+def test_sampling_has_the_options_of_sample() -> None:
+    tool: Any = {"name": "add", "inputSchema": {"type": "object"}}
+    asked = sampling("Capital?", max_tokens=100, system_prompt="Be brief.", tools=[tool], timeout=5)
+    messages = [{"role": "user", "content": {"type": "text", "text": "Capital?"}}]
+    params = {"messages": messages, "maxTokens": 100, "systemPrompt": "Be brief.", "tools": [tool]}
+    # It is not a message of JSON-RPC.
+    assert asked == {"method": "sampling/createMessage", "params": params}
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: elicitation_form("m", {"a": {"type": "object"}}),
+        lambda: elicitation_url("m", "no url"),
+        lambda: sampling([{"role": "user", "content": {"type": "tool_use"}}], max_tokens=1),  # type: ignore[list-item, typeddict-item]
+        lambda: sampling("m", max_tokens="many"),  # type: ignore[arg-type]
+        lambda: input_required(),
+        lambda: input_required({}),
+    ],
+)
+def test_what_could_not_be_asked_is_not_a_question(ask: Any) -> None:
+    with pytest.raises(LocalProtocolError):
+        ask()
+
+
+def test_a_result_holds_questions_or_a_state_or_both() -> None:
+    question = roots_listing()
+    assert input_required({"r": question}) == {"resultType": "input_required", "inputRequests": {"r": question}}
+    assert input_required(state=0) == {"resultType": "input_required", "requestState": 0}
+    assert input_required({"r": question}, state={}).keys() == {"resultType", "inputRequests", "requestState"}
+
+
 @pytest.mark.parametrize("state", [0, "", False, "Zürich", {"step": 1, "of": [1, 2]}])
-def test_a_handlers_state_comes_back(state: Any) -> None:
+def test_a_handlers_state_comes_back_once(state: Any) -> None:
     sealed = rounds_of().outcome(input_required(state=state))
     assert sealed["resultType"] == "input_required" and "inputRequests" not in sealed
     assert isinstance(sealed["requestState"], str)
-    assert rounds_of({**CALL, "requestState": sealed["requestState"]}).state == state
-
-
-def test_a_state_lasts_one_round_unless_it_is_given_again() -> None:
-    first = rounds_of().outcome(input_required({"a": FORM}, state={"step": 1}))
-    second = rounds_of(again(first, {}))
-    assert second.state == {"step": 1}
-    assert "requestState" not in second.outcome(input_required({"b": FORM}))
+    second = rounds_of({**CALL, "requestState": sealed["requestState"]})
+    assert second.state == state
+    assert "requestState" not in second.outcome(input_required({"a": FORM})), "unless it is given again"
 
 
 def test_both_ways_of_asking_go_together() -> None:

@@ -6,7 +6,8 @@ import itertools
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -26,36 +27,22 @@ RESOURCES = "notifications/resources/list_changed"
 UPDATED = "notifications/resources/updated"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
-EVERYTHING: Any = {
-    "tools": {"listChanged": True},
-    "prompts": {"listChanged": True},
-    "resources": {"listChanged": True, "subscribe": True},
-}
-ALL: Any = {
-    "toolsListChanged": True,
-    "promptsListChanged": True,
-    "resourcesListChanged": True,
-    "resourceSubscriptions": ["file:///a"],
-}
+LISTS = {"listChanged": True}
+EVERYTHING: Any = {"tools": LISTS, "prompts": LISTS, "resources": {"subscribe": True, **LISTS}}
+ALL: Any = dict.fromkeys(("toolsListChanged", "promptsListChanged", "resourcesListChanged"), True)
+ALL["resourceSubscriptions"] = ["file:///a"]
 
 
 class Wire(Reply):
-    """The reply of a request: remembers what is written; a write can be held, or made to fail."""
+    """The reply of a request: remembers what is written, after `before` has been called."""
 
     def __init__(self) -> None:
         self.written: list[Any] = []
-        self.open = threading.Event()
-        self.open.set()
-        self.held = threading.Event()
-        self.problem: BaseException | None = None
+        self.before: Callable[[], Any] = lambda: None
 
     def send(self, message: Any, deadline: Deadline) -> None:
         messages.encode(message)
-        if not self.open.is_set():
-            self.held.set()
-            assert self.open.wait(PATIENCE)
-        if self.problem is not None:
-            raise self.problem
+        self.before()
         self.written.append(message)
 
     @property
@@ -64,16 +51,10 @@ class Wire(Reply):
 
 
 def listening(
-    subscriptions: Subscriptions,
-    asked: Any = ALL,
-    *,
-    request_id: Any = 1,
-    capabilities: Any = EVERYTHING,
-    gone: Callable[[], bool] | None = None,
+    subscriptions: Subscriptions, asked: Any = ALL, capabilities: Any = EVERYTHING
 ) -> tuple[Subscription, ServedRequest, Wire]:
-    wire = Wire()
-    params: Any = {"notifications": asked}
-    incoming = ServedRequest(request_id, "subscriptions/listen", params, wire, gone)
+    wire, params = Wire(), cast(Any, {"notifications": asked})
+    incoming = ServedRequest(1, "subscriptions/listen", params, wire)
     return subscriptions.open(incoming, params, capabilities), incoming, wire
 
 
@@ -81,33 +62,28 @@ def listening(
 
 
 @pytest.mark.parametrize(
-    ("method", "field", "capability"),
+    ("method", "field", "feature", "flag"),
     [
-        (TOOLS, "toolsListChanged", ("tools", "listChanged")),
-        (PROMPTS, "promptsListChanged", ("prompts", "listChanged")),
-        (RESOURCES, "resourcesListChanged", ("resources", "listChanged")),
-        (UPDATED, "resourceSubscriptions", ("resources", "subscribe")),
+        (TOOLS, "toolsListChanged", "tools", "listChanged"),
+        (PROMPTS, "promptsListChanged", "prompts", "listChanged"),
+        (RESOURCES, "resourcesListChanged", "resources", "listChanged"),
+        (UPDATED, "resourceSubscriptions", "resources", "subscribe"),
     ],
 )
-@pytest.mark.parametrize("lack", ["capability", "flag", "flag is false", "request"])
 def test_what_is_not_supported_or_not_asked_for_is_not_acknowledged_and_never_sent(
-    method: str, field: str, capability: tuple[str, str], lack: str
+    method: str, field: str, feature: str, flag: str
 ) -> None:
-    asked, declared = dict(ALL), {name: dict(members) for name, members in EVERYTHING.items()}
-    if lack == "capability":
-        del declared[capability[0]]
-    elif lack == "flag":
-        del declared[capability[0]][capability[1]]
-    elif lack == "flag is false":
-        declared[capability[0]][capability[1]] = False
-    else:
-        del asked[field]
-    subscriptions = Subscriptions()
-    subscription, _, wire = listening(subscriptions, asked, capabilities=declared)
-    subscription.put(method, {"uri": "file:///a"} if method == UPDATED else None)
-    subscription.flush()
-    assert wire.methods == [ACKNOWLEDGED]
-    assert field not in wire.written[0]["params"]["notifications"]
+    for asked, declared in (
+        (ALL, {**EVERYTHING, feature: {}}),
+        (ALL, {**EVERYTHING, feature: {**EVERYTHING[feature], flag: False}}),
+        (ALL, {name: flags for name, flags in EVERYTHING.items() if name != feature}),
+        ({name: value for name, value in ALL.items() if name != field}, EVERYTHING),
+    ):
+        subscription, _, wire = listening(Subscriptions(), asked, declared)
+        subscription.put(method, {"uri": "file:///a"} if method == UPDATED else None)
+        subscription.flush()
+        assert wire.methods == [ACKNOWLEDGED]
+        assert field not in wire.written[0]["params"]["notifications"]
 
 
 def test_a_flag_that_is_false_asks_for_nothing() -> None:
@@ -139,14 +115,11 @@ def test_the_same_change_twice_before_it_is_written_is_one_message() -> None:
     subscription, _, wire = listening(Subscriptions(), {**ALL, "resourceSubscriptions": ["file:///a", "file:///b"]})
     for _ in range(3):
         subscription.put(TOOLS)
-        subscription.put(UPDATED, {"uri": "file:///a"})
-        subscription.put(UPDATED, {"uri": "file:///b"})
+        for name in "ab":
+            subscription.put(UPDATED, {"uri": f"file:///{name}"})
     subscription.flush()
-    assert [(message["method"], message["params"].get("uri")) for message in wire.written[1:]] == [
-        (TOOLS, None),
-        (UPDATED, "file:///a"),
-        (UPDATED, "file:///b"),
-    ]
+    assert wire.methods == [ACKNOWLEDGED, TOOLS, UPDATED, UPDATED]
+    assert [message["params"]["uri"] for message in wire.written[2:]] == ["file:///a", "file:///b"]
 
 
 def test_what_waits_for_a_client_is_bounded_and_no_change_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,15 +168,14 @@ def test_one_that_ends_before_it_is_carried_is_acknowledged_all_the_same() -> No
 def test_an_end_while_a_flush_writes_is_seen_by_that_flush_alone() -> None:
     subscription, _, wire = listening(Subscriptions())
     subscription.carry(lambda: None)
-    wire.open.clear()
+    held, go = threading.Event(), threading.Event()
+    wire.before = lambda: held.set() or go.wait(PATIENCE)
     writing = Background(subscription.flush)
-    try:
-        assert wire.held.wait(PATIENCE)
-        subscription.put(TOOLS)
-        subscription.end()
-        assert subscription.flush() is False
-    finally:
-        wire.open.set()
+    assert held.wait(PATIENCE)
+    subscription.put(TOOLS)
+    subscription.end()
+    assert subscription.flush() is False
+    go.set()
     assert writing.outcome() is True
     assert wire.methods == [ACKNOWLEDGED, TOOLS]
 
@@ -221,17 +193,15 @@ def test_of_one_that_is_cancelled_nothing_is_kept_and_no_closing_is_due() -> Non
     assert wire.written == []
 
 
-@pytest.mark.parametrize(
-    "problem", [BrokenPipeError("gone"), TransportClosed("gone"), RequestTimeout("slow"), KeyboardInterrupt()]
-)
+@pytest.mark.parametrize("problem", [BrokenPipeError(), TransportClosed(""), RequestTimeout(""), KeyboardInterrupt()])
 def test_one_whose_write_fails_is_forgotten_and_holds_up_no_other(problem: BaseException) -> None:
     subscriptions = Subscriptions()
     (broken, _, to_broken), (other, _, to_other) = listening(subscriptions), listening(subscriptions)
+    to_broken.before = Mock(side_effect=[problem, None, None])
     for method in (TOOLS, PROMPTS):
         broken.put(method)
         other.put(method)
         interrupted = method == TOOLS and isinstance(problem, KeyboardInterrupt)
-        to_broken.problem = problem if method == TOOLS else None
         with pytest.raises(KeyboardInterrupt) if interrupted else nullcontext():
             assert broken.flush() is False
         assert (broken.gone, len(subscriptions)) == (True, 1)
