@@ -122,28 +122,17 @@ def note(method: str, **about: Any) -> Any:
     return {"jsonrpc": "2.0", "method": method, "params": about}
 
 
-class Before:
-    """A ping is not answered before the opening is over."""
+def too_early(name: str, until: str = "") -> Fault:
+    """Refuses a method as long as another has not come, or any other."""
+    come: list[Any] = []
 
-    def __init__(self) -> None:
-        self.opened = False
-
-    def __call__(self, message: Any, raw: bytes) -> Answer:
+    def fault(message: Any, raw: bytes) -> Answer:
         method = message.get("method") if isinstance(message, dict) else None
-        self.opened = self.opened or method == "notifications/initialized"
-        return refused(message, -32600) if method == "ping" and not self.opened else None
+        early = method == name and (until not in come if until else not come)
+        come.append(method)
+        return refused(message, -32600) if early else None
 
-
-class First:
-    """Nothing but `server/discover` may come first."""
-
-    def __init__(self) -> None:
-        self.begun = False
-
-    def __call__(self, message: Any, raw: bytes) -> Answer:
-        method = message.get("method") if isinstance(message, dict) else None
-        first, self.begun = not self.begun, True
-        return refused(message, -32600) if first and method == "tools/list" else None
+    return fault
 
 
 class Turning:
@@ -157,28 +146,24 @@ class Turning:
         return {name: each[:: self._turn] if isinstance(each, list) else each for name, each in result.items()}
 
 
-class Undeclared:
-    """Something that works is not declared."""
+class Said:
+    """A fault in whatever the server says, from the message on that `since` chooses."""
 
-    def __init__(self, change: Callable[[Any], Any], also: Fault = lambda message, raw: None) -> None:
-        self._opening = changed("initialize", lambda result: {**result, "capabilities": change(result["capabilities"])})
-        self._also = also
-        self.out = self._opening.out  # type: ignore[attr-defined]
+    def __init__(self, change: Callable[[Any], list[Any]], since: Callable[[Any], Any] = lambda message: True) -> None:
+        self._change, self._since, self._begun = change, since, False
 
     def __call__(self, message: Any, raw: bytes) -> Answer:
-        self._opening(message, raw)
-        return self._also(message, raw)
-
-
-class OtherToken:
-    """Progress names a number as a text."""
-
-    def __call__(self, message: Any, raw: bytes) -> Answer:
+        self._begun = self._begun or self._since(message)
         return None
 
     def out(self, message: Any) -> list[Any]:
-        token = params(message).get("progressToken") if message.get("method") == "notifications/progress" else None
-        return [{**message, "params": {**message["params"], "progressToken": "0"}}] if token == 0 else [message]
+        return self._change(message) if self._begun else [message]
+
+
+def other_token(message: Any) -> list[Any]:
+    """Progress names a number as a text."""
+    token = params(message).get("progressToken") if message.get("method") == "notifications/progress" else None
+    return [{**message, "params": {**message["params"], "progressToken": "0"}}] if token == 0 else [message]
 
 
 def alone(message: Any, raw: bytes) -> Answer:
@@ -192,20 +177,6 @@ def late(message: Any, raw: bytes) -> Answer:
         return []
     about = params(message)
     return ok({"id": "slow"}, {**COMPLETE, "content": []}) if about.get("requestId") == "slow" else None
-
-
-class Listening:
-    """A subscription goes on when it is cancelled."""
-
-    def __init__(self) -> None:
-        self._over = False
-
-    def __call__(self, message: Any, raw: bytes) -> Answer:
-        self._over = self._over or params(message).get("requestId") == "listen"
-        return None
-
-    def out(self, message: Any) -> list[Any]:
-        return [CHANGED, message] if self._over else [message]
 
 
 def called(name: str, **arguments: Any) -> Callable[[Any], bool]:
@@ -236,7 +207,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "opening/version-kept": lambda: changed("initialize", lambda r: {**r, "serverInfo": {"name": "full"}}),
     "opening/version-unknown": lambda: on("initialize", says(-32602), lambda m: "2099" in str(m)),
     "opening/initialize-complete": lambda: on("initialize", says(-32602), has("com.example/more")),
-    "opening/request-before-initialized": Before,
+    "opening/request-before-initialized": lambda: too_early("ping", "notifications/initialized"),
     "opening/initialize-not-in-a-batch": lambda: raw(lambda r: r.startswith(b"[{") and b'"initialize"' in r, {
         "jsonrpc": "2.0", "id": "open", "result": {
             "protocolVersion": "2025-03-26", "capabilities": {}, "serverInfo": ABOUT}}),
@@ -265,12 +236,13 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "frames/same-member-twice": lambda: ends(lambda r: r.endswith(b'"id":2}')),
     "meta/unknown-keys": lambda: lambda m, r: refused(m, -32602) if b"com.example/x" in r else None,
     "ping/empty": lambda: changed("ping", lambda r: {"x": 1}),
-    "progress/token-kinds": OtherToken,
+    "progress/token-kinds": lambda: Said(other_token),
     "cancel/unknown": lambda: on("notifications/cancelled", says(-32600), of("requestId", "never")),
     "cancel/after-the-end": lambda: on(
         "notifications/cancelled", lambda m: refused({"id": "ended"}, -32600), of("requestId", "ended")),
     "cancel/call": lambda: late,
-    "capabilities/undeclared": lambda: Undeclared(less("logging")),
+    "capabilities/undeclared": lambda: changed(
+        "initialize", lambda r: {**r, "capabilities": less("logging")(r["capabilities"])}),
     "capabilities/declared": lambda: on("prompts/list", says(-32603), lambda m: not has("cursor")(m)),
     "pagination/unknown-cursor": lambda: on("tools/list", gives(TOOLS), of("cursor", NONE)),
     "pagination/walk": lambda: changed("resources/list", Turning()),
@@ -299,7 +271,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "stateless/no-envelope": lambda: on("tools/list", gives(TOOLS), lambda m: meta(m).keys() == {
         "io.modelcontextprotocol/protocolVersion"}),
     "stateless/unknown-version": lambda: on("server/discover", says(-32602), lambda m: "2099" in str(m)),
-    "stateless/nothing-remembered": First,
+    "stateless/nothing-remembered": lambda: too_early("tools/list"),
     "stateless/results-complete": lambda: changed("server/discover", less("resultType")),
     "stateless/caching-hints": lambda: changed("server/discover", lambda r: {**r, "ttlMs": -1}),
     "stateless/removed-methods": lambda: on("logging/setLevel", gives(COMPLETE)),
@@ -307,7 +279,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
         called("add", a=1, b=1)(m))),
     "stateless/no-questions-undeclared": lambda: on("tools/call", gives(ASKS), called("add", a=1, b=1)),
     "stateless/listen": lambda: on("subscriptions/listen", lambda m: [CHANGED]),
-    "stateless/listen-cancelled": Listening,
+    "stateless/listen-cancelled": lambda: Said(lambda m: [CHANGED, m], of("requestId", "listen")),
     "stdio/clean-output": lambda: before("server/discover", "Listening ..."),
     "stdio/no-requests": lambda: before("server/discover", {"jsonrpc": "2.0", "id": "q", "method": "roots/list"}),
     "stdio/end-of-input": lambda: lambda m, r: None,

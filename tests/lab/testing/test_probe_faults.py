@@ -251,7 +251,7 @@ def test_only_its_case_fails_against_a_client_with_a_fault(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("name", sorted(LONG | ALONE.keys()))  # the others pass above, beside each fault
 def test_a_case_passes_against_a_client_without_a_fault(name: str) -> None:
     rows = [row for row in played(name, "-") if row.name == name]
     assert not unmet(rows), rows
