@@ -60,17 +60,6 @@ def test_several_subscriptions_of_one_client_are_told_apart(connect: Connect) ->
 
 
 @every_way
-def test_a_client_that_closes_ends_what_it_listens_to(connect: Connect) -> None:
-    server = shop()
-    client = connect(server)
-    listening = [client.listen(tools=True).__enter__() for _ in range(3)]
-    reading = [Background(list, events) for events in listening]
-    client.close()
-    assert [each.outcome() for each in reading] == [[], [], []]
-    until(lambda: open_listens(server) == 0)
-
-
-@every_way
 def test_listeners_do_not_take_the_places_of_handlers(connect: Connect) -> None:
     server = Server("s", declare=["tools"], max_workers=1)
     server.tool("hello")(lambda: "hello")

@@ -107,14 +107,6 @@ def test_a_client_that_follows_no_tasks_gets_results(revision: str) -> None:
 
 
 @in_both_designs
-def test_call_tool_calls_a_required_tool_as_a_task(revision: str) -> None:
-    server = make_server()
-    release(server)
-    with connected(server, revision=revision) as client:
-        assert said(client.call_tool("wait")) == "released"
-
-
-@in_both_designs
 def test_a_client_asks_for_the_state_no_more_often_than_the_server_wishes(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,21 +151,27 @@ def test_another_client_goes_on_with_a_task_by_its_id_in_either_design(revision:
 # -- what is on the wire -------------------------------------------------------------------------------------------
 
 
-def test_messages_of_a_task_name_it() -> None:
-    metas: list[Any] = []
+def test_messages_of_a_task_name_it_and_news_of_its_state_do_not() -> None:
+    metas, trace, news, ended = list[Any](), list[Any](), list[Any](), threading.Event()
 
     def ask(message: str, schema: Any, ctx: Any) -> Any:
         metas.append(ctx.meta)
         return elicit(message, schema)
 
-    trace: list[Any] = []
-    with connected(elicit=ask, trace=trace.append) as client:
+    def on_change(method: str, params: Any) -> None:
+        news.append((method, "_meta" in params))
+        if params["status"] == "completed":
+            ended.set()
+
+    with connected(elicit=ask, trace=trace.append, on_change=on_change) as client:
         task = client.call_tool_as_task("book", {"city": "Oslo"})
         result = task.result(LIMIT)
+        assert ended.wait(LIMIT)
     named = {"io.modelcontextprotocol/related-task": {"taskId": task.task_id}}
     assert metas == [named] * 3 and result["_meta"] == named
     answers = [event.message for event in trace if "content" in event.message.get("result", {})]
     assert sum(message["result"].get("_meta") == named for message in answers) == 4
+    assert set(news) == {("notifications/tasks/status", False)}
 
 
 def test_what_names_a_task_by_itself_is_not_marked_as_related_to_it() -> None:
@@ -272,6 +270,8 @@ def test_a_task_is_answered_with_before_its_tool_has_ended(revision: str) -> Non
         assert task.status()["status"] == "working"
         release(server)
         assert said(task.result(LIMIT)) == "released"
+        # A required tool is called as a task in any case.
+        assert said(client.call_tool("wait")) == "released"
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
@@ -627,22 +627,6 @@ def test_a_server_without_tasks_has_no_thread_and_no_method_of_them(revision: st
 
 
 # -- what is told and logged ---------------------------------------------------------------------------------------
-
-
-def test_changes_are_told_without_related_task() -> None:
-    told: list[Any] = []
-    ended = threading.Event()
-
-    def on_change(method: str, params: Any) -> None:
-        told.append((method, params))
-        if params["status"] == "completed":
-            ended.set()
-
-    with connected(on_change=on_change) as client:
-        client.call_tool_as_task("book", {"city": "Oslo"}).result(LIMIT)
-        assert ended.wait(LIMIT)
-    assert {method for method, _ in told} == {"notifications/tasks/status"}
-    assert all("_meta" not in params for _, params in told)
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"])

@@ -12,7 +12,7 @@ from mcp_ref import Context, ErrorResponse, LocalProtocolError, Refusal, Server,
 from mcp_ref.pages.client.elicitation import required_urls, url_elicitation
 from mcp_ref.pages.client.sampling import reply
 from tests.eras import plain
-from tests.features.conftest import Connect, alive, hearing, newest, stateless_era, until
+from tests.features.conftest import Connect, hearing, newest, until
 from tests.support.wire import PATIENCE, Background
 
 BIG = "0123456789abcdé\n" * 2**17
@@ -38,10 +38,10 @@ def test_a_tool_that_fails_is_a_result_and_a_refusal_an_error(connect: Connect) 
     assert unknown.value.code == -32602
 
 
-def test_the_server_tells_that_its_tools_have_changed(connect: Connect) -> None:
-    server, heard = Server("s", declare=["tools"]), SimpleQueue[Any]()
+def test_the_server_tells_that_its_tools_and_prompts_have_changed(connect: Connect) -> None:
+    server, heard = Server("s", declare=["tools", "prompts"]), SimpleQueue[Any]()
     client = connect(server, on_change=lambda method, params: heard.put(method))
-    with hearing(client, tools=True):
+    with hearing(client, tools=True, prompts=True):
         assert client.list_tools() == []
         server.tool("new")(lambda: "new")
         assert heard.get(timeout=PATIENCE) == "notifications/tools/list_changed"
@@ -49,6 +49,8 @@ def test_the_server_tells_that_its_tools_have_changed(connect: Connect) -> None:
         server.remove_tool("new")
         assert heard.get(timeout=PATIENCE) == "notifications/tools/list_changed"
         assert client.list_tools() == []
+        server.prompt("new")(lambda: "new")
+        assert heard.get(timeout=PATIENCE) == "notifications/prompts/list_changed"
 
 
 def test_a_tool_requires_a_visit_first(connect: Connect) -> None:
@@ -151,18 +153,3 @@ def test_a_big_message_goes_both_ways(connect: Connect) -> None:
     server.tool("echo")(lambda what: what)
     result = connect(server).call_tool("echo", {"what": BIG})
     assert result["content"] == [text(BIG)]
-
-
-@stateless_era("the session era tells everybody of every list")
-def test_who_does_not_listen_hears_of_no_change(connect: Connect) -> None:
-    server, heard = Server("s", declare=["tools", "prompts"]), SimpleQueue[Any]()
-    client = connect(server, on_change=lambda method, params: heard.put(method))
-    server.tool("new")(lambda: "new")
-    with hearing(client, prompts=True):
-        server.remove_tool("new")
-        server.prompt("p")(lambda: "p")
-        assert heard.get(timeout=PATIENCE) == "notifications/prompts/list_changed"
-    # What the server has answered later, it has read later than the end of the subscription.
-    assert alive(client)
-    server.remove_prompt("p")
-    assert alive(client) and heard.empty()
