@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -18,8 +19,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from mcp_ref import Client, Context, Server, StateKeys, TransportClosed, text_of
-from mcp_ref.server.wsgi import WsgiApplication
 from tests.features.conftest import until
+from tests.pages.basic.transports.streamable_http import modern
 from tests.support.machine import free_port
 from tests.support.wire import PATIENCE, Background
 from tests.under_wsgi import ROOT, Running, children, under
@@ -65,30 +66,20 @@ def test_a_missing_key_is_named_where_several_processes_serve(
     with pytest.raises(ValueError, match="no key was found in the environment variable MCP_STATE_KEYS"):
         StateKeys.from_env("MCP_STATE_KEYS")
     application = process_of(None).wsgi()
-    params = {
-        "name": "book", "arguments": {"city": "Oslo"},
-        "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                  "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
-                  "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}},
+    message = modern.asked(
+        "tools/call", {"name": "book", "arguments": {"city": "Oslo"}}, meta=modern.envelope(elicitation={})
+    )
+    body = json.dumps(message).encode()
+    environ = {
+        "REQUEST_METHOD": "POST", "PATH_INFO": "/mcp", "HTTP_HOST": "localhost", "CONTENT_TYPE": "application/json",
+        "HTTP_ACCEPT": "application/json, text/event-stream", "CONTENT_LENGTH": str(len(body)),
+        **{f"HTTP_{name.upper().replace('-', '_')}": value for name, value in modern.mirrored(message).items()},
+        "wsgi.input": io.BytesIO(body), "wsgi.multiprocess": True,
     }  # fmt: skip
-    answer = posted(application, params)
+    answer = json.loads(b"".join(application(environ, lambda status, headers: lambda data: None)))
     application.close()
     assert "cannot read each other's questions: give state_keys=" in text_of(answer["result"])
     assert "give sessions=False" in caplog.text
-
-
-def posted(application: WsgiApplication, params: dict[str, Any]) -> Any:
-    """Return what a process of several answers to a call."""
-    import io
-
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
-    environ = {
-        "REQUEST_METHOD": "POST", "PATH_INFO": "/mcp", "HTTP_HOST": "localhost", "CONTENT_TYPE": "application/json",
-        "HTTP_ACCEPT": "application/json, text/event-stream", "HTTP_MCP_PROTOCOL_VERSION": "2026-07-28",
-        "HTTP_MCP_METHOD": "tools/call", "HTTP_MCP_NAME": params["name"], "CONTENT_LENGTH": str(len(body)),
-        "wsgi.input": io.BytesIO(body), "wsgi.multiprocess": True,
-    }  # fmt: skip
-    return json.loads(b"".join(application(environ, lambda status, headers: lambda data: None)))
 
 
 # -- four workers at one address ----------------------------------------------------------------------------------

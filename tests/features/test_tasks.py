@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 import time
@@ -388,36 +387,34 @@ def test_a_task_asked_for_by_the_other_design_is_ignored() -> None:
     server = make_server()
     with on_http(server) as url:
         for name, capabilities in (("steps", None), ("plain", DECLARED)):
-            status, answer = post(url, "tools/call", {"name": name, "task": {}}, capabilities, name=name)
+            status, answer = post(url, "tools/call", {"name": name, "task": {}}, capabilities)
             assert (status, answer["result"]["resultType"]) == (200, "complete")
-    extension = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
-    with closing(make_server()) as server, opened(server, CORE, extension) as wire:
+    with closing(make_server()) as server, opened(server, CORE, DECLARED) as wire:
         assert wire.request(1, "tools/call", {"name": "must"})["error"]["code"] == -32601
         assert wire.request(2, "tools/call", {"name": "steps"})["result"]["content"] == [text("task: False")]
 
 
 def test_a_question_before_a_call_becomes_a_task_is_a_round_of_the_call() -> None:
-    server, can = make_server(), json.loads(json.dumps(DECLARED))
-    can["io.modelcontextprotocol/clientCapabilities"]["elicitation"] = {"form": {}}
+    server, can = make_server(), {**DECLARED, "elicitation": {"form": {}}}
     with on_http(server) as url:
         call: Any = {"name": "book", "arguments": {"city": "Oslo"}}
-        result = post(url, "tools/call", call, can, name="book")[1]["result"]
+        result = post(url, "tools/call", call, can)[1]["result"]
         assert result["resultType"] == "input_required"
         ((key, question),) = result["inputRequests"].items()
         assert question["params"]["message"] == "Name?"
         answers = {key: {"action": "accept", "content": {"name": "Ann"}}}
         call |= {"inputResponses": answers, "requestState": result["requestState"]}
-        task = post(url, "tools/call", call, can, name="book")[1]["result"]
+        task = post(url, "tools/call", call, can)[1]["result"]
         assert task["resultType"] == "task" and task["status"] in ("working", "input_required")
 
 
 def test_updates_and_cancels_are_acknowledged_with_an_empty_result() -> None:
     server = make_server()
     with on_http(server) as url:
-        made = post(url, "tools/call", {"name": "wait"}, DECLARED, name="wait")[1]["result"]
+        made = post(url, "tools/call", {"name": "wait"}, DECLARED)[1]["result"]
         for method in ("tasks/update", "tasks/cancel", "tasks/cancel"):
             params = {"taskId": made["taskId"], "inputResponses": {}}
-            status, answer = post(url, method, params, DECLARED, name=made["taskId"])
+            status, answer = post(url, method, params, DECLARED)
             assert (status, answer["result"].keys() - {"_meta"}) == (200, {"resultType"})
 
 
@@ -691,18 +688,15 @@ def test_the_log_says_whose_a_task_is(caplog: pytest.LogCaptureFixture) -> None:
 
 # -- the extension -------------------------------------------------------------------------------------------------
 
-DECLARED = {"io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
-NEEDED = {"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
+DECLARED = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+NEEDED = {"requiredCapabilities": DECLARED}
 
 
-def post(url: str, method: str, params: Any, capabilities: Any = None, name: str | None = None) -> Any:
+def post(url: str, method: str, params: Any, capabilities: Any = None, **headers: str) -> Any:
     """Send a request by hand; the status and the answer."""
-    meta = {"io.modelcontextprotocol/protocolVersion": EXTENSION, "io.modelcontextprotocol/clientCapabilities": {}}
-    params = {**params, "_meta": {**meta, **(capabilities or {})}}
-    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": EXTENSION, "Mcp-Method": method}
-    headers |= {} if name is None else {"Mcp-Name": name}
-    answer = requests.post(url, json=body, headers=headers, timeout=LIMIT)
+    message = modern.asked(method, params, meta=modern.envelope(**(capabilities or {})))
+    fields = {"Accept": "application/json, text/event-stream", **modern.mirrored(message), **headers}
+    answer = requests.post(url, json=message, headers=fields, timeout=LIMIT)
     return answer.status_code, answer.json()
 
 
@@ -716,16 +710,16 @@ def test_without_the_declaration_there_is_no_task_and_no_method_of_tasks() -> No
             with pytest.raises(ErrorResponse) as caught, client.listen(tasks=["x"]):
                 pass
             assert caught.value.code == -32021
-        answers = [post(url, "tools/call", {"name": "wait"}, name="wait")]
+        answers = [post(url, "tools/call", {"name": "wait"})]
         for method in ("tasks/get", "tasks/update", "tasks/cancel"):
-            answers.append(post(url, method, {"taskId": "x", "inputResponses": {}}, name="x"))
-        old = {"io.modelcontextprotocol/clientCapabilities": {"tasks": {"requests": {"tools": {"call": {}}}}}}
-        answers.append(post(url, "tools/call", {"name": "wait", "task": {}}, old, name="wait"))
+            answers.append(post(url, method, {"taskId": "x", "inputResponses": {}}))
+        old = {"tasks": {"requests": {"tools": {"call": {}}}}}
+        answers.append(post(url, "tools/call", {"name": "wait", "task": {}}, old))
         for status, answer in answers:
             assert (status, answer["error"]["code"], answer["error"]["data"]) == (400, -32021, NEEDED)
         for method in ("tasks/result", "tasks/list"):
             assert post(url, method, {"taskId": "x"}, DECLARED)[1]["error"]["code"] == -32601
-        assert post(url, "tasks/get", {"taskId": "x"}, DECLARED, name="x")[1]["error"]["code"] == -32602
+        assert post(url, "tasks/get", {"taskId": "x"}, DECLARED)[1]["error"]["code"] == -32602
 
 
 def test_what_only_the_other_design_has_is_unknown() -> None:
@@ -968,8 +962,8 @@ def test_over_http_the_id_of_a_task_is_mirrored_and_compared() -> None:
     with on_http(server) as url, Client(url, revision=EXTENSION, tasks=True) as client:
         task = client.call_tool_as_task("steps")
         assert task.task_id is not None
-        assert post(url, "tasks/get", {"taskId": task.task_id}, DECLARED, name=task.task_id)[0] == 200
-        status, answer = post(url, "tasks/get", {"taskId": task.task_id}, DECLARED, name="other")
+        assert post(url, "tasks/get", {"taskId": task.task_id}, DECLARED)[0] == 200
+        status, answer = post(url, "tasks/get", {"taskId": task.task_id}, DECLARED, **{"mcp-name": "other"})
         assert (status, answer["error"]["code"]) == (400, -32020)
 
 
@@ -986,7 +980,7 @@ def test_a_client_that_hangs_up_before_the_answer_leaves_no_task() -> None:
         ended.set()
 
     with on_http(server) as url:
-        call = modern.asked("tools/call", {"name": "job"}, meta={**modern.envelope(), **DECLARED})
+        call = modern.asked("tools/call", {"name": "job"}, meta=modern.envelope(**DECLARED))
         with raw.Wire(address_of(url)) as wire:
             wire.send(modern.post(call))
             assert began.wait(LIMIT)
