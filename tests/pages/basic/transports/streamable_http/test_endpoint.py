@@ -1,4 +1,4 @@
-"""basic/transports#streamable-http, the server's side: each rule of the page as data, without a socket."""
+"""basic/transports#streamable-http, the server's side: each rule of the page as data, mostly without a socket."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Context, Server
+from mcp_ref import Client, Context, Server
 from mcp_ref.errors import TransportClosed
 from mcp_ref.kit.http.http_exchange import HttpRefusal, HttpRequest
 from mcp_ref.pages.basic.transports.streamable_http.streams import MemoryEventStore
 from mcp_ref.revisions import SESSION_REVISIONS
+from mcp_ref.server.http import HttpService
+from tests.pages.basic.transports.streamable_http import raw
 from tests.pages.basic.transports.streamable_http.modern import error_of
 from tests.pages.basic.transports.streamable_http.raw import until
 from tests.pages.basic.transports.streamable_http.replies import PATIENCE, Front, ListReply
@@ -499,3 +501,70 @@ def test_a_session_that_opens_during_the_close_is_ended(monkeypatch: pytest.Monk
         monkeypatch.setattr(clients.server, "connect", late)
         clients.initialize()
         assert clients.server.sessions == () and len(clients.endpoint.sessions._open) == 0
+
+
+# -- over real sockets, and nothing is left ------------------------------------------------------------------------
+
+
+def address(service: HttpService) -> tuple[str, int]:
+    return service._http.address
+
+
+def listening(service: HttpService, session: str) -> raw.Wire:
+    """A client with a standing stream."""
+    wire = raw.Wire(address(service))
+    wire.send(raw.request("GET", accept="text/event-stream", mcp_session_id=session))
+    status, headers = wire.head()
+    assert (status, headers["content-type"]) == (200, "text/event-stream")
+    return wire
+
+
+def test_a_server_listens_on_this_machine_unless_it_is_told_otherwise_and_then_warns(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with Server("s").serve_http() as service:
+        assert service.url.startswith("http://127.0.0.1:") and caplog.text == ""
+    with Server("s").serve_http(host="0.0.0.0"):
+        assert "everybody who can reach this machine" in caplog.text
+
+
+def test_a_standing_stream_carries_what_belongs_to_no_request_and_comments(server: Server) -> None:
+    with server.serve_http(keep_alive=0.01) as service, raw.Wire(address(service)) as other:
+        with listening(service, raw.opened(other)) as wire:
+            server.tool("later")(lambda: "x")
+            came = b""
+            while b"list_changed" not in came or b": keep-alive" not in came:
+                came += wire.chunk()
+
+
+@pytest.mark.parametrize("rude", [True, False])
+def test_a_client_that_vanishes_from_its_streams_leaves_the_session_and_nothing_else(
+    server: Server, rude: bool
+) -> None:
+    before = raw.descriptors()
+    with server.serve_http(keep_alive=0.01) as service, raw.Wire(address(service)) as other:
+        session = raw.opened(other)
+        for _ in range(20):
+            wire = listening(service, session)
+            wire.reset() if rude else wire.close()
+        assert until(lambda: len(service._http._connections) == 1)
+        assert other.ask(raw.post(PING, mcp_session_id=session)).status == 200
+        end = server.sessions[0].connection.transport
+        assert until(lambda: end.attached() == 0)  # type: ignore[attr-defined]
+    assert until(lambda: not raw.http_threads() and raw.descriptors() <= before) and server.sessions == ()
+
+
+def test_a_server_without_a_way_over_http_says_so() -> None:
+    with pytest.raises(ValueError, match="no revision.*can be served"):
+        Server("s", revisions=["2024-11-05"]).serve_http()
+    with Server("s", revisions=["2024-11-05"]).serve_http(sse_path="/sse") as service, Client(service.url) as client:
+        assert (service.url, str(client.revision)) == (service.sse_url, "2024-11-05")
+
+
+def test_run_serves_until_the_close(server: Server) -> None:
+    running = Background(server.run, "http", port=0)
+    assert until(lambda: server.services)
+    with raw.Wire(address(server.services[0])) as wire:
+        raw.opened(wire)
+        server.close(PATIENCE)
+    assert running.outcome() is None and raw.http_threads() == []

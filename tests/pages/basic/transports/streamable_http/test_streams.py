@@ -50,17 +50,6 @@ def stream() -> EventStream:
 # -- connections --------------------------------------------------------------------------------------------------
 
 
-def test_another_connection_takes_over_and_ends_the_former(stream: EventStream) -> None:
-    first, second = ListReply(), ListReply()
-    stream.attach(first, prime=True)
-    held = Background(stream.hold, first, PATIENCE, lambda: False, lambda: None, lambda: float("inf"))
-    stream.attach(second, 1)
-    assert held.outcome() is False
-    stream.write(b"1")
-    assert first.ended and not first.messages
-    assert second.messages == [1]
-
-
 def test_an_end_can_break_the_connection_off(stream: EventStream) -> None:
     reply = ListReply()
     stream.attach(reply)
@@ -70,10 +59,9 @@ def test_an_end_can_break_the_connection_off(stream: EventStream) -> None:
     assert reply.broken and not reply.ended and stream.reply is None
 
 
-# -- holding ------------------------------------------------------------------------------------------------------
-
-
-def test_a_connection_whose_time_is_up_does_not_end_the_one_that_took_over(stream: EventStream) -> None:
+def test_a_connection_that_takes_over_ends_the_former_and_is_not_ended_by_its_time(
+    stream: EventStream,
+) -> None:
     first, second = ListReply(), ListReply()
     stream.attach(first, prime=True)
     looked = threading.Semaphore(0)
@@ -90,6 +78,7 @@ def test_a_connection_whose_time_is_up_does_not_end_the_one_that_took_over(strea
     stream.attach(second, 1)
     assert held.outcome() is False
     assert stream.write(b"1") and second.messages == [1] and not second.hung_up
+    assert first.ended and not first.messages
 
 
 # -- clients that do not read -------------------------------------------------------------------------------------
