@@ -22,15 +22,19 @@ from mcp_ref.recording.record import TraceEvent, read_trace, to_row
 from tests.host.common import PATIENCE, free
 from tests.host.test_apps import NOW, weather
 from tests.lab.judge.seeds import TOOL, tools, view_seeds
-from tests.lab.judge.talks import C, E, H, S, V, events, over_stdio
+from tests.lab.judge.talks import C, E, H, Line, S, V, events, over_stdio, raw
 
 
-@pytest.fixture(params=["2025-11-25", "2026-07-28"])
+def shown(*lines: Line) -> list[TraceEvent]:
+    return events([{"sender": line.sender, "message": line.message, "http": None} for line in lines], "postMessage")
+
+
+@pytest.fixture
 def trace(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What a host records that shows an app, which calls a tool and is refused another."""
     path = tmp_path / "trace.jsonl"
     with Recorder(path) as recorder:
-        entry = Entry("weather", weather(), revision=request.param)
+        entry = Entry("weather", weather(), revision=getattr(request, "param", "2026-07-28"))
         with Host([entry], consent=free(), extensions=[APPS], trace=lambda name: recorder) as host:
             assert host.call("weather/now", {"city": "Porto"})["content"]
             view = HeadlessView(host.open_app(NOW), ["inline"], PATIENCE)
@@ -44,6 +48,7 @@ def trace(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     return path
 
 
+@pytest.mark.parametrize("trace", ["2025-11-25", "2026-07-28"], indirect=True)
 def test_a_host_records_what_an_app_says_and_nothing_is_wrong_with_it(trace: Path) -> None:
     found = list(read_trace(trace))
     lane = [each for each in found if each.transport == "postMessage"]
@@ -70,10 +75,7 @@ def test_it_is_told_in_words_of_its_own(trace: Path) -> None:
     ):  # fmt: skip
         assert sentence in told, (sentence, told)
     assert "only the" not in told and "not a method" not in told
-    strange = events([{"sender": "host", "message": H("ui/open-link", 1).message, "http": None},
-                      {"sender": "view", "message": V("ui/resource-teardown").message, "http": None},
-                      {"sender": "view", "message": V("sampling/createMessage", 2).message, "http": None}],
-                     "postMessage")  # fmt: skip
+    strange = shown(H("ui/open-link", 1), V("ui/resource-teardown"), V("sampling/createMessage", 2))
     told = "\n".join(map(Narrator(ascii=True).tell, strange))
     assert "only the view sends it" in told and "only the host sends it" in told and "sent as a notification" in told
     assert "not a method between a host and an app" in told and "H<" in told and "V>" in told
@@ -115,8 +117,7 @@ def test_the_command_says_what_was_asked_of_the_app_and_of_its_host(
 def test_a_side_of_the_conversation_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "trace.jsonl"
     seed = next(each for each in view_seeds() if each.rule == "app_says_what_it_can")
-    rows = [{"sender": each.sender, "message": each.message, "http": None} for each in seed.broken]
-    path.write_text("".join(to_row(each) + "\n" for each in events(rows, seed.over)), "utf-8")
+    path.write_text("".join(to_row(each) + "\n" for each in shown(*seed.broken)), "utf-8")
     assert main(["check", "--strict", "--role", "host", str(path)]) == 0
     capsys.readouterr()
     assert main(["check", "--strict", "--role", "view", "--format", "json", str(path)]) == 3
@@ -134,7 +135,7 @@ def test_who_shows_no_apps_may_be_told_anything() -> None:
 
 @pytest.mark.parametrize("message", [None, [], [{}], "x", {"id": 1}, {"method": 5}, {"result": {}, "id": []}])
 def test_whatever_an_app_says_is_told_and_judged(message: object) -> None:
-    made = events([{"sender": each, "message": message, "http": None} for each in ("view", "host")], "postMessage")
+    made = shown(raw("view", message), raw("host", message))
     assert all(Narrator().tell(each) for each in made) and not [each for each in check(made) if each.blame is None]
     assert "".join(svg(steps(made)))
 

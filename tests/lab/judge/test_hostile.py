@@ -120,7 +120,7 @@ def put(line: dict[str, Any], path: tuple[Any, ...], value: str) -> str:
 PLACES = list({path: (line, path) for line in LINES for path in places(line)}.values())
 
 
-@pytest.mark.parametrize("step", slow_but([64], [64, 8]))
+@pytest.mark.parametrize("step", slow_but([128], [128, 8]))
 def test_what_no_reader_can_use_is_refused_with_its_line_and_the_rest_is_text(
     step: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
