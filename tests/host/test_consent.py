@@ -65,6 +65,13 @@ def test_deny_counts_before_ask_before_allow_whatever_their_order() -> None:
     assert offline(allow, ask=User(False)).decide(question()) == (True, "rule", None)
 
 
+def test_what_the_rules_say_is_kept_for_so_many_subjects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_ref.host.consent._MAX_RULINGS", 3)
+    consent = offline(Rule("allow", "tool", "a/*"))
+    assert all(consent.decide(question(subject=f"a/{number}")).allowed for number in range(10))
+    assert len(consent._rulings) <= 4
+
+
 def test_a_question_without_an_answer_is_a_no_at_every_door() -> None:
     def silent(asked: Question) -> bool:
         over = threading.Event()

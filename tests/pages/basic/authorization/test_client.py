@@ -190,7 +190,7 @@ def test_each_login_looks_for_the_server_again_and_has_a_verifier_of_its_own(wor
     ("challenge", "metadata", "own", "asked"),
     [
         ("a b", ["b", "c"], None, "a b"), (None, ["b", "c"], None, "b c"), (None, None, None, None),
-        ("a b", ["b", "c"], ["d"], "d"),
+        ("a b", ["b", "c"], ["d"], "d"), ("\x1b[31mred", ["b"], None, "b"),
     ],
 )  # fmt: skip
 def test_scopes_come_from_the_challenge_else_from_the_metadata_else_from_nowhere(
