@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Context, Server
+from mcp_ref import Client, Context, Server
 from mcp_ref.errors import LocalProtocolError, Refusal
 from mcp_ref.kit.threads.deadline import Rate
 from mcp_ref.pages.basic.mrtr import (
@@ -26,7 +26,6 @@ from tests.pages.server.alone import MODERN, meta, without
 from tests.support.wire import CLIENT_INFO, PATIENCE, Wire, opened, play, to_server
 
 FORM: Any = {"name": {"type": "string"}}
-ANA: Any = {"action": "accept", "content": {"name": "Ana"}}
 SAID: Any = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"}
 ROOTS: Any = {"roots": [{"uri": "file:///a"}]}
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -346,41 +345,12 @@ def asking_server() -> Server:
     return server
 
 
-ANSWERS: Any = {"sampling/createMessage": SAID, "roots/list": ROOTS, "elicitation/create": ANA}
-
-
-@pytest.mark.parametrize(
-    ("revision", "method"),
-    [
-        *((revision, "tools/call") for revision in OLDER),
-        *(("2025-11-25", m) for m in ("prompts/get", "resources/read")),
-    ],
-)
-def test_in_the_session_era_the_questions_are_requests_and_the_handler_runs_again(revision: str, method: str) -> None:
-    with opened(asking_server(), revision, CAN) as wire:
-        message = wire.request(1, method, {"name": "plan", "uri": "x://plan"})
-        asked = []
-        while "method" in message:
-            asked.append(message["method"])
-            assert "_meta" not in message["params"]
-            wire.answer(message["id"], ANSWERS[message["method"]])
-            message = wire.receive()
-        assert "resultType" not in message["result"]
-        forms = revision in ("2025-06-18", "2025-11-25")
-        assert asked == ["sampling/createMessage", "roots/list", *["elicitation/create"] * forms]
-        assert f"'hi 1{' Ana' * forms}'" in str(message["result"])
-
-
-def test_the_same_handler_gives_the_same_in_the_stateless_era() -> None:
-    with to_server(asking_server()) as wire:
-        params: Any = {"name": "plan", "arguments": {}}
-        for rounds in range(3):
-            message = answered(wire, rounds, "tools/call", params, envelope=meta(CAN))
-            result = message["result"]
-            assert result["resultType"] == ("complete" if rounds == 2 else "input_required")
-            answers = {key: ANSWERS[asked["method"]] for key, asked in result.get("inputRequests", {}).items()}
-            params = {**params, "inputResponses": answers, "requestState": result.get("requestState")}
-        assert text_of(message) == "hi 1 Ana"
+@pytest.mark.parametrize("revision", [*OLDER, MODERN])
+def test_a_handler_that_asks_by_its_result_is_run_again_in_every_revision(revision: str) -> None:
+    answers: Any = {"sample": lambda params: SAID, "roots": ["/tmp"], "elicit": lambda message, schema: {"name": "Ana"}}
+    with Client(asking_server(), revision=revision, **answers) as client:
+        for ask in (client.call_tool, client.get_prompt, lambda name: client.read_resource(f"x://{name}")):
+            assert f"'hi 1{' Ana' * (revision not in OLDER[:2])}'" in str(ask("plan"))
 
 
 def test_a_visit_is_asked_for_with_the_id_that_the_session_era_wants() -> None:
@@ -439,8 +409,9 @@ def test_a_handler_that_asks_without_end_is_given_up(caplog: pytest.LogCaptureFi
 
 def test_a_client_that_refuses_a_question_ends_the_call() -> None:
     with opened(asking_server(), "2025-11-25", CAN) as wire:
-        wire.call(1, "plan")
-        wire.send({"jsonrpc": "2.0", "id": wire.receive()["id"], "error": {"code": -1, "message": "rejected"}})
+        asked = wire.request(1, "tools/call", {"name": "plan"})
+        assert asked["method"] == "sampling/createMessage" and "_meta" not in asked["params"]
+        wire.send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -1, "message": "rejected"}})
         assert wire.receive()["error"] == {"code": -32603, "message": "Internal error"}
 
 

@@ -66,7 +66,7 @@ SOME_WRONG = headers("check_arguments")
 
 IN_ORDER: Any = {
     "no version": (-32602, without(UNKNOWN, PROTOCOL_VERSION), ALL_WRONG, "no/such", BAD),
-    "no level": (-32602, meta(level="verbose"), headers(), "tools/call", GOOD),
+    "level": (-32602, meta(level="verbose"), headers(), "tools/call", GOOD),
     "no capabilities": (-32602, without(UNKNOWN, CLIENT_CAPABILITIES), ALL_WRONG, "no/such", BAD),
     "header": (-32020, UNKNOWN, ALL_WRONG, "no/such", BAD),
     "version": (-32022, UNKNOWN, SOME_WRONG, "no/such", BAD),
@@ -131,25 +131,20 @@ RESULTS: Any = {
 
 
 @pytest.mark.parametrize("method", RESULTS)
-def test_every_result_says_of_which_kind_it_is_and_who_answers(method: str) -> None:
-    result = ask(full_server(), method, RESULTS[method])
-    assert result["resultType"] == "complete"
-    assert result["_meta"] == {SERVER_INFO: {"name": "full", "version": "7"}}
-
-
-@pytest.mark.parametrize("method", RESULTS)
-def test_what_can_be_cached_says_for_how_long_and_by_whom_and_nothing_else_does(method: str) -> None:
+def test_every_result_says_its_kind_and_who_answers_and_what_can_be_cached_for_how_long_and_by_whom(
+    method: str,
+) -> None:
     server = full_server(page_size=1)
     server.tool("u")(lambda: "")
     pages = [ask(server, method, RESULTS[method])]
-    if method not in CACHEABLE:
-        assert pages[0].keys().isdisjoint({"ttlMs", "cacheScope"})
-        return
     while cursor := pages[-1].get("nextCursor"):
         pages.append(ask(server, method, {"cursor": cursor}))
     assert len(pages) == (2 if method == "tools/list" else 1)
     chosen = {"tools/list": (60_000, "public"), "resources/read": (500, "private")}
-    assert {(page["ttlMs"], page["cacheScope"]) for page in pages} == {chosen.get(method, (0, "private"))}
+    hints = chosen.get(method, (0, "private")) if method in CACHEABLE else (None, None)
+    for page in pages:
+        assert (page["resultType"], page["_meta"]) == ("complete", {SERVER_INFO: {"name": "full", "version": "7"}})
+        assert (page.get("ttlMs"), page.get("cacheScope")) == hints
 
 
 @pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read"])
@@ -361,6 +356,9 @@ ONE = Rate(per_second=0.001, burst=1)
 
 def test_a_rate_is_one_for_each_principal_and_where_none_is_known_for_each_source() -> None:
     server = with_tool(lambda: "", rates={"tools/call": ONE})
+    # A request that is refused before it is one costs nothing.
+    refused(server, "tools/call", {"name": "t"}, envelope=meta(version="1900-01-01"), principal="ana")
+    refused(server, "tools/call", {"name": 5}, principal="ana")
     for who in ({"principal": "ana"}, {"principal": "bo"}, {}, {"source": "one channel"}):
         assert call(server, "t", **who)["resultType"] == "complete"
         assert refused(server, "tools/call", {"name": "t"}, **who).code == 429
@@ -387,13 +385,6 @@ def test_notifications_that_come_too_often_are_dropped_for_that_principal() -> N
         reply = Reply()
         call(server, "t", envelope=meta(level="info"), reply=reply, principal=principal)
         assert [message["params"]["data"] for message in reply] == [0]
-
-
-def test_a_request_that_is_refused_before_it_is_one_costs_nothing() -> None:
-    server = with_tool(lambda: "", rates={"tools/call": ONE})
-    refused(server, "tools/call", {"name": "t"}, envelope=meta(version="1900-01-01"))
-    refused(server, "tools/call", {"name": 5})
-    assert call(server, "t")["resultType"] == "complete"
 
 
 def test_the_rates_of_clients_that_went_away_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -281,13 +281,6 @@ def test_what_ends_the_reading_is_raised_once(
         assert_ended(events)
 
 
-def test_the_iteration_may_be_left_and_taken_up_again() -> None:
-    with listen(FakeClient(acknowledged(note(TOOLS), note(TOOLS), CLOSING)), tools=True) as events:
-        for _ in events:
-            break
-        assert len(list(events)) == 1
-
-
 # -- ending it here -----------------------------------------------------------------------------------------------
 
 

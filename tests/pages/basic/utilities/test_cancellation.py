@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Cancel, Context, RequestCancelled, Server
+from mcp_ref import Cancel, RequestCancelled
 from mcp_ref.pages.basic.versioning import SUBSCRIPTION_ID
 from mcp_ref.revisions import REVISIONS
 from mcp_ref.wire.served import ServedRequest
 from tests.eras import MODERN, open_client
 from tests.peers import a_peer
-from tests.support.wire import PATIENCE, Background, Wire, opened, to_client
+from tests.support.wire import PATIENCE, Background, Wire, to_client
 
 
 class Handler:
@@ -118,29 +118,6 @@ def test_a_request_cancelled_before_its_turn_is_never_begun() -> None:
         assert wire.receive()["id"] == 1
         assert wire.request(3, "tools/list")["id"] == 3
         assert [begun.get_nowait(), begun.get_nowait(), begun.empty()] == [1, 3, True]
-
-
-def test_a_cancelled_handler_cannot_ask_any_more() -> None:
-    server, running, go, left = Server("s"), threading.Event(), threading.Event(), SimpleQueue[str]()
-
-    @server.tool()
-    def ask(ctx: Context) -> str:
-        running.set()
-        assert go.wait(PATIENCE)
-        try:
-            ctx.roots()
-        except RequestCancelled as problem:
-            left.put(str(problem))
-        return "done"
-
-    with opened(server, "2025-11-25", {"roots": {}}) as wire:
-        wire.call(1, "ask")
-        assert running.wait(PATIENCE)
-        wire.notify("notifications/cancelled", {"requestId": 1, "reason": "enough"})
-        go.set()
-        assert left.get(timeout=PATIENCE) == "enough"
-        assert wire.request("end", "ping")["id"] == "end"
-        assert wire.silent(), "the question was not sent"
 
 
 # -- what is ignored ----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Client, Context, LocalProtocolError, Server, text_of
+from mcp_ref import Client, Context, LocalProtocolError, McpError, Server, text_of
 from mcp_ref.client.session import ClientContext
 from mcp_ref.connection import connection as requester
 from mcp_ref.pages.basic.utilities import token_of
@@ -106,7 +106,7 @@ def test_nothing_is_sent_after_the_answer_or_a_cancellation(revision: str, ended
         kept.put(ctx)
         return "ok"
 
-    with open_server(server, revision) as wire:
+    with open_server(server, revision, {"roots": {}}) as wire:
         wire.send(call_with("t"))
         assert running.wait(PATIENCE)
         if ended == "cancelled":
@@ -115,7 +115,10 @@ def test_nothing_is_sent_after_the_answer_or_a_cancellation(revision: str, ended
         if ended == "answered":
             assert "result" in wire.receive()
         # The answer is on the wire once it is read; its end is noted under the lock that `progress` takes.
-        kept.get(timeout=PATIENCE).progress(1)
+        ctx = kept.get(timeout=PATIENCE)
+        ctx.progress(1)
+        with pytest.raises(McpError):
+            ctx.roots()
         assert wire.request("end", "ping")["id"] == "end"
         assert wire.silent()
 
