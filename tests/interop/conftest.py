@@ -6,6 +6,7 @@ A test is marked with the revisions that have what it tests, and is not collecte
     @pytest.mark.since("2025-06-18")        that revision and later ones
     @pytest.mark.until("2025-06-18")        that revision and earlier ones
     @pytest.mark.not_old                    not with the old SDK, which cannot do it
+    @pytest.mark.our_client, .our_server    only with ours in that role
     @pytest.mark.stateful                   not with a server without sessions: it forgets, and cannot ask
     @pytest.mark.streams                    nor with one that answers in JSON: it cannot ask or tell while it answers
 
@@ -21,11 +22,11 @@ from typing import Any
 import pytest
 
 from mcp_ref import Client
-from mcp_ref.revisions import find_revision
 from tests.conftest import threads_are_gone
-from tests.interop.programs import BOTH_ERAS, HERE, NEW_SDK, OLD_SDK, Pairing
+from tests.interop.programs import BOTH_ERAS, HERE, MARKS, NEW_SDK, OURS, Pair, applies
+from tests.interop.talk import Drivers
 
-QUICK = {Pairing(NEW_SDK, None), Pairing(BOTH_ERAS, None)}
+QUICK = {Pair(NEW_SDK, OURS), Pair(BOTH_ERAS, OURS), Pair(OURS, BOTH_ERAS)}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -44,47 +45,36 @@ def connecting_may_take_long() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def drivers() -> Iterator[Drivers]:
+    """The clients of others, each started once."""
+    with Drivers() as drivers:
+        yield drivers
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "since(revision): what is tested exists from that revision on")
-    config.addinivalue_line("markers", "until(revision): what is tested exists up to that revision")
-    config.addinivalue_line("markers", "not_old: the old SDK cannot do what is tested")
-    config.addinivalue_line("markers", "stateful: what is tested needs a session")
-    config.addinivalue_line("markers", "streams: what is tested needs an event stream for each answer")
+    for name in MARKS:
+        config.addinivalue_line("markers", f"{name}: see tests/interop/conftest.py")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    without = []
     for item in items:
-        if item.path.is_relative_to(HERE) and _parameters(item).get("session") not in QUICK:
+        if not item.path.is_relative_to(HERE):
+            continue
+        pair = _pair(item)
+        if pair not in QUICK:
             item.add_marker(pytest.mark.slow)
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(180))
-    without = [item for item in items if not _applies(item)]
+        if pair is not None and not applies(item.iter_markers(), pair):
+            without.append(item)
     if without:
         config.hook.pytest_deselected(items=without)
         items[:] = [item for item in items if item not in without]
 
 
-def _applies(item: pytest.Item) -> bool:
-    marks = {mark.name: mark.args for mark in item.iter_markers()}
-    if not marks.keys() & {"since", "until", "not_old", "stateful", "streams"}:
-        return True
-    pairing = _pairing(item)
-    order = find_revision(pairing.agreed).order
-    return not (
-        ("since" in marks and order < find_revision(*marks["since"]).order)
-        or ("until" in marks and order > find_revision(*marks["until"]).order)
-        or ("not_old" in marks and pairing.peer == OLD_SDK)
-        or ("stateful" in marks and pairing.way == "stateless")
-        or ("streams" in marks and pairing.way in ("json", "stateless"))
-    )
-
-
-def _pairing(item: Any) -> Pairing:
-    found = _parameters(item)["session"]
-    assert isinstance(found, Pairing)
-    return found
-
-
-def _parameters(item: Any) -> dict[str, Any]:
-    return item.callspec.params if hasattr(item, "callspec") else {}
+def _pair(item: Any) -> Pair | None:
+    found = item.callspec.params.get("session") if hasattr(item, "callspec") else None
+    return found if isinstance(found, Pair) else None

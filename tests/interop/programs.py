@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
@@ -16,13 +16,14 @@ from typing import Any, NamedTuple, Self
 
 import pytest
 
-from mcp_ref.revisions import SESSION_REVISIONS
+from mcp_ref.revisions import SESSION_REVISIONS, find_revision
 from tests.support.machine import free_port as free_port
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PEERS = HERE / "peers"
 
+OURS = "ours"
 OLD_SDK, NEW_SDK, TYPESCRIPT = "mcp 1.8.1", "mcp 2", "typescript 1"
 """How tests name the two releases of the official SDK, and the one for TypeScript, where they speak the session era."""
 
@@ -48,21 +49,21 @@ START = 90.0
 """Seconds in which a program must have said that it serves."""
 
 
-class Pairing(NamedTuple):
-    """With whom, and over what.
+class Pair(NamedTuple):
+    """Who talks with whom, and over what.
 
     Attributes:
-        revision: what our side is kept to: one revision, or SESSION; None: it is as it is by default, in both eras.
         way: "stdio"; Streamable HTTP: "http", or "json" (no event streams) or "stateless" (no sessions); or "sse".
+        revision: what our side is kept to: one revision, or SESSION; None: it is as it is by default, in both eras.
     """
 
-    peer: str
-    revision: str | None
+    client: str
+    server: str
     way: str = "stdio"
+    revision: str | None = None
 
     def __str__(self) -> str:
-        way = [] if self.way == "stdio" else [self.way]
-        return ", ".join([self.peer, *way, self.revision or "any"])
+        return f"{self.client} to {self.server}, {self.way}, {self.revision or 'any'}"
 
     @property
     def revisions(self) -> tuple[str, ...]:
@@ -76,10 +77,29 @@ class Pairing(NamedTuple):
         """The revision that is agreed on."""
         if self.revision not in (None, SESSION):
             return str(self.revision)
-        if self.peer == OLD_SDK or self.way == "sse":
+        if OLD_SDK in self or self.way == "sse":
             return "2024-11-05"
-        newest = self.revision is None and self.peer in (BOTH_ERAS, TYPESCRIPT_2)
+        newest = self.revision is None and {self.client, self.server} <= {OURS, BOTH_ERAS, TYPESCRIPT_2}
         return "2026-07-28" if newest else "2025-11-25"
+
+
+MARKS = ("since", "until", "not_old", "our_client", "our_server", "stateful", "streams")
+"""What a conversation is marked with; conftest.py says what each means."""
+
+
+def applies(marks: Iterable[pytest.Mark], pair: Pair) -> bool:
+    """Whether a conversation that is marked so is one for a pair."""
+    named = {mark.name: mark.args for mark in marks if mark.name in MARKS}
+    order = find_revision(pair.agreed).order if named else 0
+    return not (
+        ("since" in named and order < find_revision(*named["since"]).order)
+        or ("until" in named and order > find_revision(*named["until"]).order)
+        or ("not_old" in named and OLD_SDK in pair)
+        or ("our_client" in named and pair.client != OURS)
+        or ("our_server" in named and pair.server != OURS)
+        or ("stateful" in named and pair.way == "stateless")
+        or ("streams" in named and pair.way in ("json", "stateless"))
+    )
 
 
 def sdk() -> list[str]:
@@ -130,25 +150,14 @@ def our_server(*revisions: str, way: str = "stdio") -> list[str]:
     return [sys.executable, "-W", "ignore", str(PEERS / "our_server.py"), way, *revisions]
 
 
-def their_client(peer: str, target: list[str]) -> list[str]:
-    """The command of a client that uses every feature of the session era of a server of ours.
-
-    Args:
-        peer: the SDK that it is made with; BOTH_ERAS: it asks for the stateless era first.
-        target: the server's command, or its URL alone.
-    """
-    if peer == TYPESCRIPT:
-        return typescript("ts_client.mjs", *target)
+def their_client(peer: str) -> list[str]:
+    """The command of a client that does what it is told (tests/interop/talk.py)."""
+    if peer in (TYPESCRIPT, TYPESCRIPT_2):
+        package = "sdk" if peer == TYPESCRIPT else "client"
+        return typescript("ts_client.mjs", package, package=package)
     if peer == OLD_SDK:
-        return [*old_sdk(), str(PEERS / "old_sdk_client.py"), *target]
-    return [*sdk(), str(PEERS / "sdk_client.py"), "auto" if peer == BOTH_ERAS else "legacy", *target]
-
-
-def their_stateless_client(peer: str, target: list[str]) -> list[str]:
-    """The command of a client that uses every feature of the stateless era of a server of ours."""
-    if peer == TYPESCRIPT_2:
-        return typescript("ts_stateless_client.mjs", *target, package="client")
-    return [*sdk(), str(PEERS / "sdk_client.py"), "stateless", *target]
+        return [*old_sdk(), str(PEERS / "old_sdk_client.py")]
+    return [*sdk(), str(PEERS / "sdk_client.py")]
 
 
 def their_server(peer: str, way: str = "stdio", port: int = 0) -> list[str]:
@@ -164,24 +173,27 @@ def their_server(peer: str, way: str = "stdio", port: int = 0) -> list[str]:
 
 
 @contextmanager
-def serving(peer: str, way: str) -> Iterator[list[str] | str]:
-    """Give what a client is pointed at: the command of such a server, or its URL while it runs."""
-    command = their_server(peer, way)
-    if way == "stdio":
+def serving(pair: Pair, *revisions: str) -> Iterator[list[str]]:
+    """Give what a client is pointed at: the command of a pair's server, or its URL alone, while it runs.
+
+    Args: revisions: those that ours is kept to, if the pair does not say so.
+    """
+    if pair.server == OURS:
+        command = our_server(*(pair.revisions or revisions), way=pair.way if pair.way == "stdio" else "http")
+    else:
+        command = their_server(pair.server, pair.way)
+    if pair.way == "stdio":
         yield command
         return
     with Served(command) as served:
-        yield served.url
+        # Ours has both of its endpoints.
+        url = served.url.removesuffix("/mcp") + "/sse" if pair.server == OURS and pair.way == "sse" else served.url
+        yield [url]
 
 
-@contextmanager
-def we_serve(way: str, *revisions: str) -> Iterator[list[str]]:
-    """Give what clients of others are pointed at: the command of our server, or its URL while it runs."""
-    if way == "stdio":
-        yield our_server(*revisions)
-        return
-    with Served(our_server(*revisions, way="http")) as served:
-        yield [served.url.removesuffix("/mcp").removesuffix("/sse") + ("/sse" if way == "sse" else "/mcp")]
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a program of ours."""
+    return {**os.environ, **OUR_PATH, **(more or {})}
 
 
 class Served:
@@ -203,7 +215,7 @@ class Served:
         announced: str = "http://",
         url: str | None = None,
     ) -> None:
-        self._argv, self._env = argv, {**os.environ, **OUR_PATH, **(env or {})}
+        self._argv, self._env = argv, environment(env)
         self._announced, self._url = announced, url
         self.lines: Queue[str] = Queue()
         self._said: Queue[str | None] = Queue()
@@ -277,25 +289,3 @@ def aimock(folder: Path, fixtures: list[Any]) -> Iterator[str]:
     command = [_node(), str(AIMOCK), "-p", "0", "-f", str(path), "--strict"]
     with Served(command, announced="[aimock] aimock server listening on") as served:
         yield served.url.split()[-1]
-
-
-def report(argv: list[str], env: Mapping[str, str] | None = None, timeout: float = 150) -> Any:
-    """Run a program to its end, and return the JSON that it printed."""
-    done = subprocess.run(
-        argv,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **OUR_PATH, **(env or {})},
-        timeout=timeout,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def meet(peer: str, servers: Mapping[str, list[str]]) -> Any:
-    """Return what the newest client of an SDK comes to with each of these servers, in each of its modes."""
-    command = [*sdk(), str(PEERS / "sdk_meet.py")]
-    if peer == TYPESCRIPT_2:
-        command = typescript("ts_meet.mjs", package="client")
-    return report([*command, json.dumps(servers)])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,9 @@ import pytest
 
 from mcp_ref import Client, ErrorResponse, McpError, RemoteProtocolError, RequestTimeout
 from mcp_ref.revisions import SESSION_REVISIONS, STATELESS_REVISIONS
-from tests.conftest import PROBE_TIMEOUT
 from tests.interop import programs
-from tests.interop.programs import BOTH_ERAS, NEW_SDK, OLD_SDK, TYPESCRIPT, TYPESCRIPT_2, Served
+from tests.interop.programs import BOTH_ERAS, NEW_SDK, OLD_SDK, OURS, TYPESCRIPT, TYPESCRIPT_2, Pair, Served
+from tests.interop.talk import Driver, Drivers, Failed, Theirs
 
 VERSION, OLDER = "2026-07-28", "2025-11-25"
 ERAS: dict[str, tuple[str, ...]] = {
@@ -29,26 +28,8 @@ ERAS: dict[str, tuple[str, ...]] = {
     "session": tuple(map(str, SESSION_REVISIONS)),
     "stateless": tuple(map(str, STATELESS_REVISIONS)),
 }
-WAYS = ["stdio", "http"]
 
 # -- their clients, our servers
-
-
-@pytest.fixture(scope="module")
-def ours() -> Iterator[dict[str, list[str]]]:
-    """Our servers: their commands, or their URLs while they run."""
-    with ExitStack() as running:
-        yield {
-            f"{era} {way}": running.enter_context(programs.we_serve(way, *revisions))
-            for era, revisions in ERAS.items()
-            for way in WAYS
-        }
-
-
-@pytest.fixture(scope="module", params=[BOTH_ERAS, TYPESCRIPT_2])
-def met(request: pytest.FixtureRequest, ours: dict[str, list[str]]) -> tuple[str, dict[str, Any]]:
-    return request.param, programs.meet(request.param, ours)
-
 
 # What they make of a server that is not of the era that they insist on.
 REFUSED = {
@@ -63,18 +44,27 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("mode", ["auto", "legacy", VERSION])
-@pytest.mark.parametrize("era", ERAS)
-def test_their_client_and_our_server_come_to_the_newest_of_both(
-    met: tuple[str, dict[str, Any]], era: str, mode: str, way: str
-) -> None:
-    peer, found = met
-    client = {"auto": {OLDER, VERSION}, "legacy": {OLDER}, VERSION: {VERSION}}[mode]
-    server = set(ERAS[era]) or {OLDER, VERSION}
-    agreed = max(client & server, default=None)
-    refused = {"error": REFUSED.get((peer, mode, way))}
-    assert found[f"{era} {way}"][mode] == (refused if agreed is None else [agreed, "42"])
+def met(driver: Driver, target: list[str], mode: str) -> Any:
+    """What a client of theirs comes to: the version and what a call says, or the error."""
+    try:
+        with Theirs(driver, target, mode) as talk:
+            return [str(talk.revision), talk.say("add", {"a": 2, "b": 40})]
+    except ErrorResponse as problem:
+        return problem.code
+    except Failed as problem:
+        return str(problem)
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+@pytest.mark.parametrize("peer", [BOTH_ERAS, TYPESCRIPT_2])
+def test_their_client_and_our_server_come_to_the_newest_of_both(peer: str, way: str, drivers: Drivers) -> None:
+    for revisions in ERAS.values():
+        server = set(revisions) or {OLDER, VERSION}
+        with programs.serving(Pair(peer, OURS, way), *revisions) as target:
+            for mode, client in {"auto": {OLDER, VERSION}, "legacy": {OLDER}, VERSION: {VERSION}}.items():
+                agreed = max(client & server, default=None)
+                expected = REFUSED[peer, mode, way] if agreed is None else [agreed, "42"]
+                assert met(drivers.of(peer), target, mode) == expected, (revisions, mode)
 
 
 # -- our client, their servers
@@ -137,16 +127,14 @@ def _names_the_version(problem: McpError) -> bool:
     return isinstance(problem, ErrorResponse) and problem.code == -32022 and problem.data["supported"] == [VERSION]
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("start", [2, 6])
 @pytest.mark.parametrize("peer", [row for row in THEIRS if row[1] == "stdio"], ids=lambda row: row[0])
-def test_a_server_is_met_however_long_it_starts(peer: Any, start: int, tmp_path: Path) -> None:
+def test_a_server_is_met_however_long_it_starts(peer: Any, tmp_path: Path) -> None:
     _, _, command, versions = peer
     log = tmp_path / "log"
-    slowly = ["sh", "-c", f"echo started >> {log}; sleep {start}; exec {shlex.join(command())}"]
-    # Far more time to connect than it takes: a busy machine is allowed for.
+    slowly = ["sh", "-c", f"echo started >> {log}; sleep 2; exec {shlex.join(command())}"]
     # It finds both first messages: one that opens a session then is met in it, and one that refuses in the other era.
     opened = {OLDER} if peer[0] == "typescript 2, both" else versions
-    assert meet(slowly, probe_timeout=PROBE_TIMEOUT, connect_timeout=60) == [max(opened), "42"]
+    # Far more time to connect than it takes: a busy machine is allowed for.
+    assert meet(slowly, probe_timeout=0.5, connect_timeout=60) == [max(opened), "42"]
     # The probe stops the oldest, and it is started again.
     assert log.read_text().count("started") == (2 if versions == {"2024-11-05"} else 1)

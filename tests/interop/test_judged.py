@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interop.judged import PAIRS, Pair, judged
+from tests.interop.judged import PAIRS, judged
+from tests.interop.programs import Pair
 
 ON_PURPOSE = "the program sends it to see it refused"
 REVIEWED = {

@@ -14,7 +14,8 @@ import pytest
 
 from mcp_ref import Client, ErrorResponse
 from tests.interop import programs
-from tests.interop.programs import BOTH_ERAS, NEW_SDK, OLD_SDK, TYPESCRIPT_2
+from tests.interop.programs import BOTH_ERAS, OLD_SDK, TYPESCRIPT_2
+from tests.interop.talk import Drivers, Theirs
 
 PATH = programs.ROOT / "examples/00_mcp_in_one_file.py"
 SERVER = [sys.executable, str(PATH), "serve"]
@@ -61,7 +62,7 @@ def test_our_client_lists_and_calls_its_tools(version: str) -> None:
         assert unknown.value.code == -32602
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[Any]:
     """A function that sends a line to its server and gives the answer; None sends nothing more, and gives the code."""
     with subprocess.Popen(SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -127,9 +128,10 @@ def test_its_server_answers_no_notification_and_no_response(server: Any) -> None
 
 # Old clients ask for their revision, are offered another one, and leave.
 @pytest.mark.parametrize("peer", [BOTH_ERAS, TYPESCRIPT_2])
-def test_clients_of_the_sdks_call_its_tools_in_both_eras(peer: str) -> None:
-    met = programs.meet(peer, {"it": SERVER})["it"]
-    assert met == {"auto": [STATELESS, "42"], "legacy": [SESSION, "42"], STATELESS: [STATELESS, "42"]}
+def test_clients_of_the_sdks_call_its_tools_in_both_eras(peer: str, drivers: Drivers) -> None:
+    for mode, agreed in (("auto", STATELESS), ("legacy", SESSION)):
+        with Theirs(drivers.of(peer), SERVER, mode) as talk:
+            assert (str(talk.revision), talk.say("add", {"a": 2, "b": 40})) == (agreed, "42")
 
 
 # -- its client
@@ -143,19 +145,15 @@ def called(one_file: ModuleType, command: list[str], version: str) -> tuple[str,
         return client.version, client.call_tool("add", {"a": 2, "b": 40})["content"][0]["text"]
 
 
-@both_eras
-def test_its_client_calls_the_tools_of_our_server(
-    one_file: ModuleType, version: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("known", "asked", "spoken"),
+    [([], SESSION, SESSION), ([], STATELESS, STATELESS), ([SESSION], STATELESS, SESSION)],
+)
+def test_its_client_calls_the_tools_of_our_server_in_the_era_that_it_finds(
+    one_file: ModuleType, known: list[str], asked: str, spoken: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(programs.ROOT))
-    assert called(one_file, programs.our_server(), version) == (version, "42")
-
-
-def test_its_client_finds_out_that_a_server_is_of_the_session_era(
-    one_file: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(programs.ROOT))
-    assert called(one_file, programs.our_server(SESSION), STATELESS) == (SESSION, "42")
+    assert called(one_file, programs.our_server(*known), asked) == (spoken, "42")
 
 
 def old_server(error: Any) -> list[str]:
@@ -225,19 +223,9 @@ def test_its_client_gives_a_request_up_that_takes_too_long(one_file: ModuleType)
     assert sent[-1]["params"]["requestId"] == sent[-2]["id"]
 
 
-@pytest.mark.parametrize(
-    ("peer", "version", "spoken"),
-    [
-        (NEW_SDK, SESSION, SESSION),
-        (BOTH_ERAS, STATELESS, STATELESS),
-        (BOTH_ERAS, SESSION, SESSION),
-        (TYPESCRIPT_2, STATELESS, STATELESS),
-    ],
-)
-def test_its_client_calls_the_tools_of_servers_of_the_sdks(
-    one_file: ModuleType, peer: str, version: str, spoken: str
-) -> None:
-    assert called(one_file, programs.their_server(peer), version) == (spoken, "42")
+@pytest.mark.parametrize(("peer", "version"), [(BOTH_ERAS, STATELESS), (BOTH_ERAS, SESSION), (TYPESCRIPT_2, STATELESS)])
+def test_its_client_calls_the_tools_of_servers_of_the_sdks(one_file: ModuleType, peer: str, version: str) -> None:
+    assert called(one_file, programs.their_server(peer), version) == (version, "42")
 
 
 def test_its_client_is_refused_by_an_sdk_that_is_too_old(one_file: ModuleType) -> None:

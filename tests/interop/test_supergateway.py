@@ -12,7 +12,7 @@ import pytest
 from mcp_ref import Client
 from tests.conftest import PROBE_TIMEOUT
 from tests.interop import programs
-from tests.interop.programs import OLD_SDK, Served
+from tests.interop.programs import NEW_SDK, OLD_SDK, OURS, Pair, Served
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -50,7 +50,7 @@ def test_a_server_over_stdio_is_reached_on_http_and_sse(way: str, era: str) -> N
 def test_a_server_on_http_is_reached_over_stdio_though_the_probe_spoils_the_first_connection(
     way: str, flag: str
 ) -> None:
-    with programs.we_serve(way) as (url,):
+    with programs.serving(Pair(NEW_SDK, OURS, way)) as (url,):
         with Client(gateway(flag, url), probe_timeout=PROBE_TIMEOUT, connect_timeout=30) as client:
             assert str(client.revision) == {"http": "2025-11-25", "sse": "2024-11-05"}[way]
             assert call(client) == "42"

@@ -157,7 +157,8 @@ async def ping_back(talk: Talk, arguments: JsonObject) -> JsonObject:
 
 @tool
 async def whoami(talk: Talk, arguments: JsonObject) -> JsonObject:
-    return said_json(wire(talk.session.client_params))
+    told = wire(talk.session.client_params)
+    return said_json({"client": told["clientInfo"], "capabilities": told["capabilities"]})
 
 
 @tool
@@ -175,6 +176,15 @@ async def asked_levels(talk: Talk, arguments: JsonObject) -> JsonObject:
 # -- client/sampling, client/roots
 
 
+SAMPLING: JsonObject = {
+    "systemPrompt": "Be brief.",
+    "temperature": 0.5,
+    "stopSequences": ["\n\n"],
+    "modelPreferences": {"hints": [{"name": "small"}], "speedPriority": 0.9},
+}
+"""How the model is asked, as the wire has it."""
+
+
 def message(content: Any, role: str = "user") -> Any:
     return types.SamplingMessage.model_validate({"role": role, "content": content})
 
@@ -184,10 +194,10 @@ async def sample(talk: Talk, arguments: JsonObject) -> JsonObject:
     result = await talk.session.create_message(
         [message(text("What is the capital of France?"))],
         max_tokens=50,
-        system_prompt="Be brief.",
-        temperature=0.5,
-        stop_sequences=["\n\n"],
-        model_preferences=types.ModelPreferences.model_validate({"hints": [{"name": "small"}], "speedPriority": 0.9}),
+        system_prompt=SAMPLING["systemPrompt"],
+        temperature=SAMPLING["temperature"],
+        stop_sequences=SAMPLING["stopSequences"],
+        model_preferences=types.ModelPreferences.model_validate(SAMPLING["modelPreferences"]),
     )
     return said_json(wire(result))
 

@@ -7,6 +7,7 @@ Over HTTP it prints its URL. The event stream for clients of 2024-11-05 is at /s
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from typing import Annotated, Any, TypedDict
@@ -41,8 +42,9 @@ server = Server(
     **({"revisions": sys.argv[2:]} if sys.argv[2:] else {}),
 )
 
-given_up = threading.Event()
+given_up, roots_told = threading.Event(), threading.Event()
 visited: set[str] = set()
+grown: set[str] = set()
 
 
 class Forecast(TypedDict):
@@ -138,18 +140,13 @@ def was_given_up() -> str:
 @server.tool()
 def ping_back(ctx: Context) -> str:
     """Ping the client."""
-    return str(ctx.request("ping"))
+    return json.dumps(ctx.request("ping"))
 
 
 @server.tool()
 def whoami(ctx: Context) -> dict[str, Any]:
     """Tell the client what it said of itself."""
-    return {
-        "revision": str(ctx.revision),
-        "client": ctx.client_info,
-        "capabilities": ctx.peer_capabilities,
-        "meta": ctx.meta,
-    }
+    return {"client": ctx.client_info, "capabilities": ctx.peer_capabilities, "meta": ctx.meta}
 
 
 # -- server/utilities/logging
@@ -219,7 +216,7 @@ def ask(ctx: Context) -> dict[str, Any]:
 def visit(ctx: Context) -> dict[str, Any]:
     """Ask the user to visit a page, and say that the visit has ended."""
     answer = ctx.elicit_url("Please sign in.", "https://example.com/sign-in", elicitation_id="visit-1", timeout=20)
-    if answer["action"] == "accept":
+    if answer["action"] == "accept" and ctx.revision.era == "session":
         ctx.complete_elicitation(answer["elicitationId"])
     return dict(answer)
 
@@ -235,14 +232,21 @@ def guarded(ctx: Context) -> str:
 
 
 @server.tool()
-def folders(ctx: Context) -> list[Any]:
+def folders(ctx: Context) -> str:
     """Ask for the roots."""
-    return [text(f"{root.get('name', '')}={root['uri']}") for root in ctx.roots(timeout=20)]
+    return json.dumps(ctx.roots(timeout=20))
 
 
 @server.roots_changed
 def roots_changed(ctx: Context) -> None:
-    ctx.log("notice", {"roots": [root["uri"] for root in ctx.roots(timeout=20)]}, "roots")
+    ctx.roots(timeout=20)
+    roots_told.set()
+
+
+@server.tool()
+def told_of_roots() -> str:
+    """Say whether the client said that its roots have changed, and named them."""
+    return "yes" if roots_told.wait(5) else "no"
 
 
 # -- lists that change
@@ -250,20 +254,18 @@ def roots_changed(ctx: Context) -> None:
 
 @server.tool()
 def grow() -> str:
-    """Add a tool, a resource and a prompt."""
+    """Add a tool, a resource and a prompt; the next time, take them out again."""
+    if grown:
+        grown.clear()
+        server.remove_tool("grown")
+        server.remove_resource("note://grown")
+        server.remove_prompt("grown")
+        return "shrunk"
+    grown.add("grown")
     server.tool("grown")(lambda: "grown")
     server.resource("note://grown", name="grown")(lambda: "grown")
     server.prompt("grown")(lambda: "grown")
     return "grown"
-
-
-@server.tool()
-def shrink() -> str:
-    """Take them out again."""
-    server.remove_tool("grown")
-    server.remove_resource("note://grown")
-    server.remove_prompt("grown")
-    return "shrunk"
 
 
 @server.tool()
@@ -294,12 +296,6 @@ def note() -> str:
 def blob() -> bytes:
     """Some bytes."""
     return PIXEL
-
-
-@server.resource("note://both", name="both")
-def both() -> list[Any]:
-    """A text and some bytes."""
-    return ["one", b"two"]
 
 
 @server.resource("note://user/{name}", name="of_user", title="Notes of a user", mime_type="text/plain")
@@ -344,7 +340,6 @@ def users(value: str) -> list[str]:
 # == the stateless era: what handlers ask is asked in rounds there, and whoever listens is told
 
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 runs: dict[str, int] = {}
 
@@ -372,20 +367,13 @@ def three(ctx: Context) -> dict[str, Any]:
 
 
 @server.tool()
-def together(ctx: Context) -> dict[str, Any]:
+def together(ctx: Context) -> str:
     """Ask three things at once."""
     counted("together")
-    name, city, folders = ctx.ask_all(
-        lambda: ctx.elicit("Your name?", NAME), lambda: ctx.elicit("Your city?", CITY), ctx.roots
+    one, other, folders = ctx.ask_all(
+        lambda: ctx.elicit("Your name?", NAME), lambda: ctx.elicit("Another?", NAME), ctx.roots
     )
-    return {"name": name["content"]["name"], "city": city["content"]["city"], "folders": len(folders)}
-
-
-@server.tool()
-def many(to: int, ctx: Context) -> str:
-    """Ask in a loop."""
-    counted("many")
-    return ", ".join(ctx.elicit(f"Name {number}?", NAME)["content"]["name"] for number in range(to))
+    return json.dumps([one["content"]["name"], other["content"]["name"], len(folders)])
 
 
 @server.tool()
@@ -419,26 +407,13 @@ def asking_note(ctx: Context) -> str:
 
 
 @server.tool()
-def needs(ctx: Context) -> list[Any]:
-    """Need what hardly any client has, before anything else is said."""
+def needs(ctx: Context) -> str:
+    """Need what hardly any client has."""
     ctx.require("sampling.tools")
-    ctx.progress(1, 1)
-    return [text("it has it"), image(PIXEL, "image/png")]
-
-
-@server.tool()
-def asks_form(ctx: Context) -> str:
-    """Ask the user, whatever the client has declared."""
-    return str(ctx.elicit("Who are you?", FORM)["action"])
+    return "it has it"
 
 
 # -- basic/patterns/subscriptions
-
-
-@server.tool()
-def touch_below(uri: str) -> str:
-    """Say that what lies below a resource has changed."""
-    return touch(f"{uri}/below")
 
 
 @server.tool()
@@ -461,36 +436,31 @@ def counted_note() -> str:
 
 # -- basic/transports/streamable-http#schema-extension
 
-
-def schema(header: str) -> dict[str, Any]:
-    """Return what `route` takes; the header of its region is this one."""
-    where = {"type": "object", "properties": {"zone": {"type": "string", "x-mcp-header": "Zone"}}}
-    return {
-        "type": "object",
-        "properties": {
-            "region": {"type": "string", "x-mcp-header": header},
-            "count": {"type": "integer", "x-mcp-header": "Count"},
-            "fast": {"type": "boolean", "x-mcp-header": "Fast"},
-            "where": where,
-            "rest": {"type": "string"},
-        },
-        "required": ["region"],
-    }
+region = {"type": "string", "x-mcp-header": "Region"}
+ROUTE = {
+    "type": "object",
+    "properties": {
+        "region": region,
+        "count": {"type": "integer", "x-mcp-header": "Count"},
+        "fast": {"type": "boolean", "x-mcp-header": "Fast"},
+        "where": {"type": "object", "properties": {"zone": {"type": "string", "x-mcp-header": "Zone"}}},
+    },
+    "required": ["region"],
+}
 
 
+@server.tool(input_schema=ROUTE)
 def route(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments, which some headers repeat."""
     return arguments
 
 
-server.tool("route", input_schema=schema("Region"))(route)
-
-
 @server.tool()
-def move_header(to: str) -> str:
+def move_header() -> str:
     """Have another header repeat the region; clients that do not listen are not told."""
+    region["x-mcp-header"] = "Area" if region["x-mcp-header"] == "Region" else "Region"
     server.remove_tool("route")
-    server.tool("route", input_schema=schema(to))(route)
+    server.tool("route", input_schema=ROUTE)(route)
     return "moved"
 
 

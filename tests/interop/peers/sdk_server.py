@@ -97,12 +97,6 @@ visited: set[str] = set()
 
 
 @tool
-async def whoami(talk: Talk, arguments: JsonObject) -> JsonObject:
-    initialize = None if talk.alone else wire(talk.session.client_params)
-    return said_json({"version": talk.request.protocol_version, "initialize": initialize, "meta": talk.request.meta})
-
-
-@tool
 async def pause(talk: Talk, arguments: JsonObject) -> JsonObject:
     """Report progress before and after `go_on`; where asked to, close the event stream in between."""
     going_on.clear()
@@ -241,6 +235,17 @@ async def sample_with_tools_in_rounds(talk: Talk, arguments: JsonObject) -> Json
 
 
 @tool_of_rounds
+async def sample_in_rounds(talk: Talk, arguments: JsonObject) -> JsonObject:
+    return asked_once(talk, model("What is the capital of France?", **offered.SAMPLING))
+
+
+@tool_of_rounds
+async def folders_in_rounds(talk: Talk, arguments: JsonObject) -> JsonObject:
+    answer = talk.answered("it")
+    return needed({"it": ROOTS}) if answer is None else said_json(answer["roots"])
+
+
+@tool_of_rounds
 async def later(talk: Talk, arguments: JsonObject) -> JsonObject:
     """Have the client come back at once, with the state alone."""
     state = talk.params.get("requestState")
@@ -283,6 +288,11 @@ async def let_go(talk: Talk, arguments: JsonObject) -> JsonObject:
 
 
 # -- the stateless era: what else there is
+
+
+@tool_of_rounds
+async def whoami_in_rounds(talk: Talk, arguments: JsonObject) -> JsonObject:
+    return said_json({"meta": talk.request.meta})
 
 
 @tool_of_rounds

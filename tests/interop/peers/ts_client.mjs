@@ -1,164 +1,117 @@
-/* A client made with the official SDK for TypeScript that uses every feature of a server of ours, and prints what it saw.
+/* A client made with the official SDK for TypeScript that does what it is told: driven.py says how.
 
-Usage: NODE_PATH=node_modules node ts_client.mjs URL      one that ends with /sse is that of an event stream of 2024-11-05
+Usage: NODE_PATH=node_modules node ts_client.mjs (sdk | client)      version 1 of the SDK, or version 2
 
-One JSON object is printed, by the names of the steps: what each returned, or {"error": ...}. */
+A mode is "legacy", "auto" or a version; version 1 has none. A URL that ends with /sse is that of an event stream of
+2024-11-05. */
 
 import { createRequire } from "node:module";
-import { answers, asked, changes, log, logs, noteProgress, progressed, roots, sample, tell, until } from "./ts_steps.mjs";
-import { commonSteps, pages, printed, taken } from "./ts_steps.mjs";
+import { createInterface } from "node:readline";
 
 // Only `require` looks where NODE_PATH says.
 const require = createRequire(import.meta.url);
-const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
-const { SSEClientTransport } = require("@modelcontextprotocol/sdk/client/sse.js");
-const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
-const types = require("@modelcontextprotocol/sdk/types.js");
+const one = process.argv[2] === "sdk";
+const parts = one ? ["sdk/client/index.js", "sdk/client/sse.js", "sdk/client/stdio.js", "sdk/client/streamableHttp.js", "sdk/types.js"]
+  : ["client", "client/stdio"];
+const sdk = Object.assign({}, ...parts.map((part) => require(`@modelcontextprotocol/${part}`)));
 
-const client = new Client(
-  { name: "sdk", version: "1", title: "The SDK" },
-  {
-    capabilities: {
-      roots: { listChanged: true },
-      sampling: { tools: {} },
-      elicitation: { form: {}, url: {} },
-    },
-  },
-);
+const say = (what) => process.stdout.write(JSON.stringify(what) + "\n");
+const questions = [];
+const givenUp = new Map(); // what ends an order, by its id
+let client, connection;
 
-// -- what the server asks and tells
-
-client.setRequestHandler(types.CreateMessageRequestSchema, sample);
-client.setRequestHandler(types.ListRootsRequestSchema, roots);
-client.setRequestHandler(types.ElicitRequestSchema, ({ params }) => {
-  asked.push(params);
-  return answers.shift();
-});
-client.setNotificationHandler(types.LoggingMessageNotificationSchema, log);
-client.fallbackNotificationHandler = async ({ method }) => {
-  changes.push(method);
-  tell();
+/** Ask whoever drives. */
+const ask = (method) => async ({ params }) => {
+  const answer = new Promise((resolve) => questions.push(resolve));
+  say({ ask: questions.length - 1, method, params });
+  const { result, error } = await answer;
+  if (error === undefined) return result;
+  throw one ? Object.assign(new Error(error.message), { code: error.code }) : new sdk.ProtocolError(error.code, error.message);
 };
 
-// -- the steps
-
-const call = (name, args = {}, options = undefined) =>
-  client.request({ method: "tools/call", params: { name, arguments: args } }, types.CallToolResultSchema, options);
-
-const refusal = (words) => Object.assign(new Error(words), { code: -1 });
-const { say, steps: common } = commonSteps(client, call, refusal);
-
-/** The progress of a call, and its result. */
-async function progressing(name, args = {}) {
-  const result = await call(name, args, { onprogress: () => undefined });
-  return [progressed.map(({ progress, total, message = null }) => [progress, total, message]), result];
+function transport([command, ...args]) {
+  if (!command.startsWith("http://")) return new sdk.StdioClientTransport({ command, args, env: process.env, stderr: "ignore" });
+  const url = new URL(command);
+  return url.pathname === "/sse" ? new sdk.SSEClientTransport(url) : new sdk.StreamableHTTPClientTransport(url);
 }
 
-const steps = {
-  ...common,
-  introduction: async () => {
-    return [revision, client.getServerVersion(), client.getServerCapabilities(), client.getInstructions()];
-  },
-  ping: () => client.ping(),
-  tools: () => pages((params) => client.listTools(params), "tools"),
-  resources: () => pages((params) => client.listResources(params), "resources"),
-  prompts: () => pages((params) => client.listPrompts(params), "prompts"),
-  templates: () => pages((params) => client.listResourceTemplates(params), "resourceTemplates"),
-  weather: () => client.callTool({ name: "weather", arguments: { city: "Porto" } }),
-  ping_back: () => call("ping_back"),
-  progress: async () => (await progressing("count", { to: 3 }))[0],
-  hang_up: () => progressing("hang_up"),
-  cancel: async () => {
-    const giveUp = new AbortController();
-    const ended = call("wait", {}, { signal: giveUp.signal }).catch((problem) => problem);
-    await until(() => logs.some((message) => message.data === "waiting"));
-    giveUp.abort("no longer wanted");
-    await ended;
-    return await call("was_given_up");
-  },
-  all_levels: async () => {
-    await call("shout");
-    await until(() => logs.length === 8);
-    return [...logs];
-  },
-  from_error_on: async () => {
-    await client.setLoggingLevel("error");
-    logs.length = 0;
-    await call("shout");
-    await until(() => logs.length === 4);
-    await client.setLoggingLevel("debug");
-    return logs.map((message) => message.level);
-  },
-  read_both: () => client.readResource({ uri: "note://both" }),
-  updates: async () => {
-    await client.subscribeResource({ uri: "note://text" });
-    await call("touch", { uri: "note://text" });
-    await call("touch", { uri: "note://blob" });
-    await until(() => changes.length > 0);
-    await client.unsubscribeResource({ uri: "note://text" });
-    await call("touch", { uri: "note://text" });
-    await client.ping();
-    return [...changes];
-  },
-  list_changes: async () => {
-    await call("grow");
-    await until(() => changes.length === 3);
-    const grown = (await steps.tools()).flat().map((tool) => tool.name);
-    await call("shrink");
-    await until(() => changes.length === 6);
-    const shrunk = (await steps.tools()).flat().map((tool) => tool.name);
-    return [changes.slice(0, 3), grown.includes("grown"), shrunk.includes("grown")];
-  },
-  complete_unknown: () =>
-    client.complete({ ref: { type: "ref/prompt", name: "nope" }, argument: { name: "name", value: "" } }),
-  roots_changed: async () => {
-    await client.sendRootsListChanged();
-    await until(() => logs.length > 0);
-    return logs[0];
-  },
-  visit: async () => {
-    answers.push({ action: "accept" });
-    const answer = await say("visit");
-    if (answer.action === "accept") await until(() => changes.length > 0);
-    return [answer, [...asked], [...changes]];
-  },
-  guarded: () => call("guarded"),
-  guarded_again: () => call("guarded"),
-};
-
-const url = new URL(process.argv[2]);
-const sse = url.pathname === "/sse";
-let session, ended;
-
-/** Note the session id that the server assigns, and the status of its end. */
-async function noting(target, options) {
-  const response = await fetch(target, options);
-  session ??= response.headers.get("mcp-session-id");
-  if (options?.method === "DELETE") ended = response.status;
-  return response;
-}
-
-const transport = sse ? new SSEClientTransport(url) : new StreamableHTTPClientTransport(url, { fetch: noting });
-await client.connect(transport);
-const revision = transport.protocolVersion ?? transport._protocolVersion;
-noteProgress(transport);
-const seen = await taken(steps, async (step) => {
-  try {
-    return await step();
-  } catch (problem) {
-    return problem instanceof types.McpError ? printed(problem) : { failed: String(problem) };
-  }
-});
-if (!sse) {
-  await transport.terminateSession();
-  const headers = {
-    "Mcp-Session-Id": session,
-    "Content-Type": "application/json",
-    Accept: "application/json, text/event-stream",
+async function connect({ target, mode, able }) {
+  const capabilities = { roots: one ? { listChanged: true } : {}, sampling: { tools: {} }, elicitation: { form: {}, url: {} } };
+  const versionNegotiation = { mode: ["legacy", "auto"].includes(mode) ? mode : { pin: mode } };
+  client = new sdk.Client({ name: "sdk", version: "2", title: "The SDK" }, { versionNegotiation, capabilities: able ? capabilities : {} });
+  for (const [name, method] of [["CreateMessage", "sampling/createMessage"], ["ListRoots", "roots/list"], ["Elicit", "elicitation/create"]])
+    if (able) client.setRequestHandler(one ? sdk[`${name}RequestSchema`] : method, ask(method));
+  client.fallbackNotificationHandler = async ({ method, params }) => say({ told: method, params });
+  connection = transport(target);
+  await client.connect(connection);
+  // The SDK forgets whom to tell of progress when the answer is read in the same breath.
+  const take = connection.onmessage;
+  connection.onmessage = (message, extra) => {
+    const { progress, total, message: words = null } = message.params ?? {};
+    if (message.method === "notifications/progress") say({ step: [progress, total, words] });
+    take(message, extra);
   };
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
-  seen.ended = [ended, (await fetch(url, { method: "POST", headers, body })).status];
+  const revision = one ? (connection.protocolVersion ?? connection._protocolVersion) : client.getNegotiatedProtocolVersion();
+  return [revision, client.getServerVersion(), client.getServerCapabilities(), client.getInstructions()];
 }
-await client.close();
-// It would go on trying to resume the stream of the call that it gave up.
-process.stdout.write(JSON.stringify(seen), () => process.exit());
+
+function call(id, { progress, by_hand, ...params }) {
+  const stop = new AbortController();
+  givenUp.set(id, () => stop.abort("no longer wanted"));
+  const options = { signal: stop.signal, ...(progress ? { onprogress: () => undefined } : {}) };
+  if (one) return client.request({ method: "tools/call", params }, sdk.CallToolResultSchema, options);
+  if (!by_hand) return client.callTool(params, options);
+  const result = sdk.withInputRequired(sdk.specTypeSchemas.CallToolResult);
+  return client.request({ method: "tools/call", params }, result, { allowInputRequired: true });
+}
+
+async function listen(id, params) {
+  const listening = await client.listen(params);
+  givenUp.set(id, () => listening.close());
+  listening.closed.then((how) => say({ listen: id, ended: how }));
+  return listening.honoredFilter;
+}
+
+/** A page of a list: without a cursor version 2 puts all together itself. */
+const page = (name, method) => (params) => (one || "cursor" in params ? client[name](params) : client.request({ method }));
+
+const methods = {
+  ping: () => client.ping(),
+  "tools/list": page("listTools", "tools/list"),
+  "tools/all": () => client.listTools(),
+  "resources/list": page("listResources", "resources/list"),
+  "resources/templates/list": page("listResourceTemplates", "resources/templates/list"),
+  "prompts/list": page("listPrompts", "prompts/list"),
+  "resources/read": (params) => client.readResource(params),
+  "resources/subscribe": (params) => client.subscribeResource(params),
+  "resources/unsubscribe": (params) => client.unsubscribeResource(params),
+  "prompts/get": (params) => client.getPrompt(params),
+  "completion/complete": (params) => client.complete(params),
+  "logging/setLevel": ({ level }) => client.setLoggingLevel(level),
+  "notifications/roots/list_changed": () => client.sendRootsListChanged(),
+};
+
+async function obey({ id, do: what, params = {}, ...order }) {
+  try {
+    if (what === "connect") say({ id, result: await connect(order) });
+    else if (what === "tools/call") say({ id, result: await call(id, params) });
+    else if (what === "subscriptions/listen") say({ id, result: await listen(id, params) });
+    else say({ id, result: (await methods[what](params)) ?? null });
+  } catch (problem) {
+    const { code, message, data = null } = problem;
+    if (problem instanceof (one ? sdk.McpError : sdk.ProtocolError))
+      say({ id, error: { code, message: message.replace(/^MCP error -?\d+: /, ""), data } });
+    else say({ id, failed: code ?? String(problem.stack) });
+    if (what === "connect") await client.close();
+  }
+}
+
+createInterface({ input: process.stdin }).on("line", async (line) => {
+  const order = JSON.parse(line);
+  if ("cancel" in order) return givenUp.get(order.cancel)();
+  if ("answer" in order) return questions[order.answer](order);
+  if (order.do !== "close") return obey(order);
+  if (connection.terminateSession) await connection.terminateSession();
+  await client.close();
+  say({ closed: order.id });
+}).on("close", () => process.exit());

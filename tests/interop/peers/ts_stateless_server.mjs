@@ -105,6 +105,14 @@ async function later(args, ctx) {
 }
 
 const lookup = { tools: [{ name: "lookup", inputSchema: NOTHING }], toolChoice: { mode: "auto" } };
+const briefly = {
+  messages: [{ role: "user", content: text("What is the capital of France?") }],
+  maxTokens: 50,
+  systemPrompt: "Be brief.",
+  temperature: 0.5,
+  stopSequences: ["\n\n"],
+  modelPreferences: { hints: [{ name: "small" }], speedPriority: 0.9 },
+};
 const page = { message: "Please sign in.", url: "https://example.com/sign-in" };
 
 const rounds = {
@@ -113,6 +121,8 @@ const rounds = {
   later,
   ask: once("form", () => form("Who are you?", FORM), saidJson),
   visit: once("page", () => inputRequired.elicitUrl(page), saidJson),
+  sample: once("model", () => model(briefly), saidJson),
+  folders: once("roots", inputRequired.listRoots, (answer) => saidJson(answer.roots)),
   sample_with_tools: once("model", () => model(lookup), saidJson),
   // The SDK refuses by itself what the client did not declare.
   needs: once("model", () => model(lookup), () => said("it has it")),
@@ -175,7 +185,7 @@ const others = {
     for (const level of LEVELS) await ctx.mcpReq.log(level, { said: level }, "shouter");
     return said("shouted");
   },
-  whoami: (args, ctx) => saidJson({ version: ctx.mcpReq.envelope?.[sdk.PROTOCOL_VERSION_META_KEY], meta: ctx.mcpReq.envelope }),
+  whoami: (args, ctx) => saidJson({ meta: ctx.mcpReq.envelope }),
   grow: async (args, ctx, server) => {
     grown = !grown;
     for (const list of ["tools", "resources", "prompts"]) await changed(server, list);

@@ -1,0 +1,143 @@
+"""What the clients made with each release of the official SDK for Python share: they do what they are told on stdin.
+
+A line of JSON comes in for each order, and one goes out for what it came to; what the server asks and tells goes out
+as well, and its questions are answered by whoever drives (tests/interop/talk.py):
+
+    in   {"id": 1, "do": "connect", "target": [URL | COMMAND, ARGUMENT ...], "mode": MODE, "able": BOOL}
+         {"id": 2, "do": METHOD, "params": {...}}     {"id": 3, "do": "close"}     {"cancel": 2}
+         {"answer": 1, "result": {...}}     {"answer": 1, "error": {"code": ..., "message": ...}}
+    out  {"id": 2, "result": ...}     {"id": 2, "error": {...}}     {"id": 2, "failed": "..."}
+         {"ask": 1, "method": METHOD, "params": {...}}     {"told": METHOD, "params": {...}}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import anyio
+
+# Much of the session era is deprecated in the SDK.
+warnings.simplefilter("ignore")
+
+WAIT = 30
+ABLE = {
+    "sampling/createMessage": "sampling_callback",
+    "roots/list": "list_roots_callback",
+    "elicitation/create": "elicitation_callback",
+}
+
+
+def wire(model: Any) -> Any:
+    """Return what came, without what the SDK adds."""
+    return model.model_dump(by_alias=True, mode="json", exclude_unset=True) if hasattr(model, "model_dump") else model
+
+
+class Driven:
+    """A client under orders. `client`: that of the SDK, while it is connected."""
+
+    client: Any
+
+    def __init__(self) -> None:
+        self.scopes: dict[int, anyio.CancelScope] = {}
+        self.questions: list[Any] = []
+        self.end = anyio.Event()
+
+    def connected(self, order: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+        """Connect, and give the revision, and what the server says of itself."""
+        raise NotImplementedError
+
+    async def call(self, number: int, params: dict[str, Any]) -> Any:
+        """Carry out `tools/call`."""
+        raise NotImplementedError
+
+    def failure(self, problem: BaseException) -> dict[str, Any]:
+        """How an order failed."""
+        while isinstance(problem, BaseExceptionGroup):
+            problem = problem.exceptions[0]
+        return {"error": wire(problem.error)} if hasattr(problem, "error") else {"failed": repr(problem)}
+
+    def say(self, **what: Any) -> None:
+        print(json.dumps(what), flush=True)
+
+    async def ask(self, method: str, params: Any, answer: Any, error: Any) -> Any:
+        """Ask whoever drives; `answer` and `error` are the models of what comes back."""
+        came = anyio.Event()
+        self.questions.append([came, None])
+        mine = self.questions[-1]
+        self.say(ask=len(self.questions) - 1, method=method, params=wire(params))
+        await came.wait()
+        outcome = mine[1]
+        return (
+            error.model_validate(outcome["error"]) if "error" in outcome else answer.model_validate(outcome["result"])
+        )
+
+    async def drive(self) -> None:
+        async with anyio.create_task_group() as group:
+            while line := await anyio.to_thread.run_sync(sys.stdin.readline):
+                order = json.loads(line)
+                if "cancel" in order:
+                    self.scopes[order["cancel"]].cancel()
+                elif "answer" in order:
+                    self.questions[order["answer"]][1] = order
+                    self.questions[order["answer"]][0].set()
+                elif order["do"] == "close":
+                    self.end.set()
+                else:
+                    group.start_soon(self.obey, order)
+            group.cancel_scope.cancel()
+
+    async def obey(self, order: dict[str, Any]) -> None:
+        number, do = order["id"], order["do"]
+        with anyio.CancelScope() as self.scopes[number]:
+            try:
+                if do == "connect":
+                    self.end = anyio.Event()
+                    async with self.connected(order) as introduction:
+                        self.say(id=number, result=introduction)
+                        await self.end.wait()
+                    self.say(closed=number)
+                else:
+                    with anyio.fail_after(None if do == "subscriptions/listen" else WAIT):
+                        self.say(id=number, result=wire(await self.does(number, do, order.get("params") or {})))
+            except Exception as problem:
+                self.say(id=number, **self.failure(problem))
+
+    async def does(self, number: int, do: str, params: dict[str, Any]) -> Any:
+        client = self.client
+        match do:
+            case "tools/call":
+                return await self.call(number, params)
+            case "ping":
+                return await client.send_ping()
+            case "tools/list":
+                return await client.list_tools(**params)
+            case "resources/list":
+                return await client.list_resources(**params)
+            case "resources/templates/list":
+                return await client.list_resource_templates(**params)
+            case "prompts/list":
+                return await client.list_prompts(**params)
+            case "resources/read":
+                return await client.read_resource(params["uri"])
+            case "resources/subscribe":
+                return await client.subscribe_resource(params["uri"])
+            case "resources/unsubscribe":
+                return await client.unsubscribe_resource(params["uri"])
+            case "prompts/get":
+                return await client.get_prompt(params["name"], params["arguments"])
+            case "logging/setLevel":
+                return await client.set_logging_level(params["level"])
+            case "notifications/roots/list_changed":
+                return await client.send_roots_list_changed()
+            case _:
+                return await getattr(self, do.replace("/", "_"))(number, params)
+
+
+def command(target: list[str]) -> dict[str, Any]:
+    """The command of a server. The SDK passes on little of the environment."""
+    return {"command": target[0], "args": target[1:], "env": dict(os.environ)}
