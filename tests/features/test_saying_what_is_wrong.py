@@ -174,6 +174,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "idle for ever": (lambda: Server("s").serve_http(idle=0), ValueError, "idle must be above 0 seconds, or None"),
     "a line as command": (lambda: Client("python x.py"), ValueError, r"list of strings, \['python', 'x.py'\]"),
 
+    "a file as command": (lambda: Client("x.py"), ValueError, r"list of strings, \['python', 'x.py'\]"),
     "a URL without scheme": (lambda: Client("localhost:8000/mcp"), ValueError, "write 'http://localhost:8000/mcp'"),
     "answers as a dict": (lambda: Client(["x"], elicit=cast(Any, {})), TypeError, "elicit must be a function, not"),
     "one folder": (lambda: Client(["x"], roots="/tmp"), TypeError, "roots must be a list of folders"),

@@ -16,6 +16,7 @@ from mcp_ref import (
     Context,
     ErrorResponse,
     InputRefused,
+    McpError,
     RequestCancelled,
     RequestTimeout,
     Server,
@@ -40,6 +41,7 @@ from tests.features.task_client import (
 )  # fmt: skip
 from tests.features.task_server import make_server
 from tests.pages.basic.transports.streamable_http.raw import Answer, Wire, opened, post
+from tests.support.wire import Background
 
 
 class Raw:
@@ -141,6 +143,26 @@ def test_a_client_that_can_resume_its_stream_is_waited_for() -> None:
         ((carrier,),) = engine(server).carriers.values()
         carrier.look(None)
         assert not carrier.ctx.incoming.cancelled  # type: ignore[attr-defined]
+
+
+def test_a_client_that_closes_while_it_is_asked_leaves_the_question_to_the_next() -> None:
+    server, asked, over = make_server(), threading.Event(), threading.Event()
+
+    def slow(message: str, schema: Any) -> Any:
+        asked.set()
+        over.wait(LIMIT)
+        return {"name": "late"}
+
+    with connected(server) as other:
+        one = client_of(server, elicit=slow).connect()
+        task = one.call_tool_as_task("ask_one")
+        waiting = Background(task.result, LIMIT)
+        assert asked.wait(LIMIT)
+        one.close(0.2)
+        assert said(other.task(task.task_id or "").result(LIMIT)) == "asked Ann"
+        over.set()
+        assert isinstance(waiting.outcome(), McpError)
+        assert not engine(server).carriers
 
 
 def test_the_error_of_a_task_is_told_though_the_task_is_forgotten_just_then(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Cancel, Context, ErrorResponse, RequestCancelled, RequestTimeout, Server, text
+from mcp_ref import Cancel, Client, Context, ErrorResponse, RequestCancelled, RequestTimeout, Server, text
 from mcp_ref.pages.client.sampling import reply
 from tests.features.conftest import WAYS, Connect, newest, session_era, until
 from tests.support.wire import PATIENCE, Background
@@ -149,3 +149,17 @@ def test_a_call_that_takes_too_long_is_given_up_and_the_server_is_told(connect: 
             break
     assert cancelled.is_set()
     assert client.call_tool("hello")["content"] == [text("hello")]
+
+
+def test_what_progress_has_extended_holds_for_later_rounds_too() -> None:
+    server, pause = Server("s"), threading.Event()
+
+    @server.tool()
+    def work(ctx: Context) -> str:
+        for step in range(4):
+            ctx.progress(step)
+            pause.wait(0.2)
+        return str(ctx.sample("hello", max_tokens=1)["model"])
+
+    with Client(server, sample=lambda params: reply("hello", model="m")) as client:
+        assert client.call_tool("work", timeout=0.75, max_timeout=PATIENCE)["content"] == [text("m")]
