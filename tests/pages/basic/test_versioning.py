@@ -42,30 +42,27 @@ def test_what_a_client_writes_a_server_reads() -> None:
     assert read_envelope({"_meta": written}) == Envelope("2026-07-28", CAN, INFO, None)
 
 
-@pytest.mark.parametrize("key", [PROTOCOL_VERSION, CLIENT_CAPABILITIES])
-def test_a_required_key_that_is_missing_is_named(key: str) -> None:
-    with pytest.raises(InvalidParams, match="is missing") as refusal:
-        read_envelope({"_meta": {name: value for name, value in WHOLE.items() if name != key}})
-    assert refusal.value.data == {"path": f"params._meta['{key}']"}
-
-
-# -- results ------------------------------------------------------------------------------------------------------
+MISSING: Any = object()
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
     [
+        *((key, MISSING) for key in (PROTOCOL_VERSION, CLIENT_CAPABILITIES)),
         (PROTOCOL_VERSION, 20260728),
-        (CLIENT_CAPABILITIES, []),
-        (CLIENT_CAPABILITIES, "roots"),
+        *((CLIENT_CAPABILITIES, value) for value in ([], "roots")),
         (CLIENT_INFO, None),
         (LOG_LEVEL, 3),
     ],
 )
-def test_a_key_of_the_wrong_type_is_named(key: str, value: Any) -> None:
-    with pytest.raises(InvalidParams) as refusal:
-        read_envelope({"_meta": {**WHOLE, key: value}})
+def test_a_required_key_that_is_missing_or_any_of_the_wrong_type_is_named(key: str, value: Any) -> None:
+    about = {name: each for name, each in {**WHOLE, key: value}.items() if each is not MISSING}
+    with pytest.raises(InvalidParams, match="is missing" if value is MISSING else None) as refusal:
+        read_envelope({"_meta": about})
     assert refusal.value.data == {"path": f"params._meta['{key}']"}
+
+
+# -- results ------------------------------------------------------------------------------------------------------
 
 
 def test_a_result_is_complete_unless_it_says_otherwise() -> None:
