@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop.conftest import pytest_configure as pytest_configure  # the marks of what test_replay plays
+
 collect_ignore = ["shown"]
 GRACE = 5.0
 SUBREAPER = 36  # of prctl(2): what descendants of this process leave behind becomes a child of this process
