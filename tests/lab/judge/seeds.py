@@ -404,26 +404,7 @@ def seeds() -> Iterator[Seed]:
     ):
         yield retried(rule, question, answer, _meta={CLIENT_CAPABILITIES: {}})
     yield retried("answered_tools_are_declared", WITH_TOOLS, SAMPLED, _meta={CLIENT_CAPABILITIES: {"sampling": {}}})
-    yield retried("answered_roots_are_files", ROOTS, given, {"roots": [{"uri": "http://x"}]})
-    accepts, misfits = ({"action": "accept", "content": {"n": n}} for n in (1, "x"))
-    yield retried("answered_forms_fit", elicit(), accepts, misfits)
-    yield retried("answered_with_required_tools", MUST_USE, USING, SAMPLED)
-    yield retried("answered_without_forbidden_tools", NEVER_USE, SAMPLED, USING)
     link = {"mode": "url", "url": "https://x/y"}
-    for rule, right, wrong in (
-        ("asked_messages_have_roles", sample(), sample({"content": {"type": "text", "text": "x"}})),
-        ("asked_results_alone", sample(USE, USED), sample(USE, MIXED)),
-        ("asked_uses_have_results", sample(USE, USED), sample(USE)),
-        ("asked_with_a_message", elicit(), elicit(message=GONE)),
-        ("asked_forms_are_complete", elicit(), elicit(requestedSchema=GONE)),
-        ("asked_urls_are_complete", elicit(**link), elicit(mode="url")),
-        ("asked_urls_are_valid", elicit(**link), elicit(mode="url", url="no url")),
-    ):
-        yield seed(rule, Either(asks(1, right), asks(1, wrong)))
-    context = sample(includeContext="thisServer")
-    yield seed("asked_tools_are_declared", asks(1, WITH_TOOLS), client={"sampling": {}})
-    yield seed("asked_context_is_declared", asks(1, context), client={"sampling": {}})
-    yield seed("asked_mode_is_supported", asks(1, elicit(**link)), client={"elicitation": {"form": {}}})
     yield seed("servers_send_no_requests", Q(1, "roots/list"))
     for over in ("stdio", "http"):
         yield seed("clients_send_no_results", A(1, roots=[]), over=over)
@@ -527,33 +508,51 @@ def seeds() -> Iterator[Seed]:
         yield seed("cursors_stay_in_their_session", paged, second, edit(LIST, id=2) | next_, S(2, tools=[]) | no,
                    only=(revision,))
 
-    # -- roots, sampling, elicitation, in a session
-    yield seed("roots_are_file_uris", asked[0], A(1, roots=[{"uri": "file:///x"}]) | A(1, roots=[{"uri": "http://x"}]))
+    # -- what is asked and answered: in a session, and in a round
     sampled, declined, invalid = A(1, **SAMPLED), A(1, **decline), X(1, -32602)
+    url, nameless = (elicit(requestedSchema=GONE, **link, elicitationId=id) for id in ("i", GONE))
+    for rule, right, wrong in (
+        ("tool_results_stand_alone asked_results_alone", sample(USE, USED), sample(USE, MIXED)),
+        ("tool_uses_have_results asked_uses_have_results", sample(USE, USED), sample(USE)),
+        ("asked_messages_have_roles", sample(), sample({"content": {"type": "text", "text": "x"}})),
+        ("elicitation_has_a_message asked_with_a_message", elicit(), elicit(message=GONE)),
+        ("form_elicitation_is_complete asked_forms_are_complete", elicit(), elicit(requestedSchema=GONE)),
+        ("form_elicitation_is_complete", elicit(), elicit(mode="other")),
+        ("url_elicitation_is_complete", url, elicit(**{**url["params"], "url": GONE})),
+        ("url_elicitation_is_complete", url, nameless),
+        ("elicitation_url_is_valid", url, elicit(**{**url["params"], "url": "no url"})),
+        ("asked_urls_are_complete", elicit(**link), elicit(mode="url")),
+        ("asked_urls_are_valid", elicit(**link), elicit(mode="url", url="no url")),
+    ):
+        answered = sampled if right["method"].startswith("sampling") else declined
+        for each in rule.split():
+            if each.startswith("asked"):
+                yield seed(each, Either(asks(1, right), asks(1, wrong)))
+            else:
+                yield seed(each, q(right) | q(wrong), answered | invalid)
+    accepts, misfits = ({"action": "accept", "content": {"n": n}} for n in (1, "x"))
+    files, pages = ({"roots": [{"uri": f"{scheme}:///x"}]} for scheme in ("file", "http"))
+    for in_session, in_round, question, right, wrong in (
+        ("roots_are_file_uris", "answered_roots_are_files", ROOTS, files, pages),
+        ("answers_fit_the_form", "answered_forms_fit", elicit(), accepts, misfits),
+        ("required_tools_are_used", "answered_with_required_tools", MUST_USE, USING, SAMPLED),
+        ("forbidden_tools_are_not_used", "answered_without_forbidden_tools", NEVER_USE, SAMPLED, USING),
+    ):
+        yield seed(in_session, q(question), A(1, **right) | A(1, **wrong))
+        yield retried(in_round, question, right, wrong)
     plain = {"sampling": {}, "elicitation": {"form": {}}}
-    for rule, wrong in (("tool_results_stand_alone", sample(USE, MIXED)), ("tool_uses_have_results", sample(USE))):
-        yield seed(rule, q(sample(USE, USED)) | q(wrong), sampled | invalid)
+    for in_session, in_round, question, answered in (
+        ("tools_only_for_clients_that_take_them", "asked_tools_are_declared", WITH_TOOLS, invalid),
+        ("sampling_tools_are_declared", "", WITH_TOOLS, sampled),
+        ("context_only_where_declared", "asked_context_is_declared", sample(includeContext="thisServer"), sampled),
+        ("elicitation_mode_is_supported", "asked_mode_is_supported", url, invalid),
+    ):
+        yield seed(in_session, q(question), answered, client=plain)
+        if in_round:
+            yield seed(in_round, asks(1, question), client=plain)
     yield seed("missing_results_are_32602", q(sample(USE)), invalid | sampled, base="tool_uses_have_results")
     yield seed("mixed_results_are_32602", q(sample(USE, MIXED)), invalid | X(1, -32603),
                base="tool_results_stand_alone")
-    yield seed("tools_only_for_clients_that_take_them", q(WITH_TOOLS), invalid, client=plain)
-    yield seed("sampling_tools_are_declared", q(WITH_TOOLS), sampled, client=plain)
-    yield seed("context_only_where_declared", q(context), sampled, client=plain)
-    yield seed("required_tools_are_used", q(MUST_USE), A(1, **USING) | sampled)
-    yield seed("forbidden_tools_are_not_used", q(NEVER_USE), sampled | A(1, **USING))
-    yield seed("answers_fit_the_form", q(elicit()), A(1, **accepts) | A(1, **misfits))
-    url = elicit(requestedSchema=GONE, **link, elicitationId="i")
-    lacks = {name: elicit(**{**url["params"], name: GONE}) for name in ("url", "elicitationId")}
-    for rule, right, wrong in (
-        ("elicitation_has_a_message", elicit(), elicit(message=GONE)),
-        ("form_elicitation_is_complete", elicit(), elicit(requestedSchema=GONE)),
-        ("form_elicitation_is_complete", elicit(), elicit(mode="other")),
-        ("url_elicitation_is_complete", url, lacks["url"]),
-        ("url_elicitation_is_complete", url, lacks["elicitationId"]),
-        ("elicitation_url_is_valid", url, elicit(**{**url["params"], "url": "no url"})),
-    ):
-        yield seed(rule, q(right) | q(wrong), declined | invalid)
-    yield seed("elicitation_mode_is_supported", q(url), invalid, client=plain)
     yield seed("undeclared_modes_are_32602", q(url), invalid | declined, client=plain,
                base="elicitation_mode_is_supported")
     done, undone = (N("notifications/elicitation/complete", elicitationId=id) for id in "ij")
@@ -563,7 +562,7 @@ def seeds() -> Iterator[Seed]:
         return E(1, -32042, {"elicitations": [each["params"] for each in elicitations]})
 
     yield seed("required_elicitations_are_listed", CALL, required(url) | required())
-    yield seed("required_elicitations_are_urls", CALL, required(url) | required(lacks["elicitationId"]))
+    yield seed("required_elicitations_are_urls", CALL, required(url) | required(nameless))
 
     # -- text
     yield seed("stdout_has_messages_only", [] | raw("server", "Server is ready"), LIST, LISTED)
@@ -856,20 +855,26 @@ def row(sender: str, message: Any, **facts: Any) -> Row:
     return {"sender": sender, "message": message, "http": facts}
 
 
-def header(method: str, name: str, value: Any, of: Callable[[list[Row], str], Row] = _post) -> Change:
-    """A change of a header of a request, or of its reply."""
+def put(method: str, *path: Any, to: Any, of: Callable[[list[Row], str], Row] = _post) -> Change:
+    """A change of one place in a request, or in its reply."""
 
     def change(rows: list[Row]) -> None:
-        headers = of(rows, method)["http"]["headers"]
-        headers.pop(name, None)
-        if value is not GONE:
-            headers[name] = value
+        place, *names, last = of(rows, method), *path
+        for name in names:
+            place = place[name]
+        place.pop(last, None)
+        if to is not GONE:
+            place[last] = to
 
     return change
 
 
+def header(method: str, name: str, value: Any, of: Callable[[list[Row], str], Row] = _post) -> Change:
+    return put(method, "http", "headers", name, to=value, of=of)
+
+
 def status(method: str, value: int) -> Change:
-    return lambda rows: _reply(rows, method)["http"].update(status=value)
+    return put(method, "http", "status", to=value, of=_reply)
 
 
 def refuse(method: str, change_: Change) -> Change:
@@ -928,8 +933,7 @@ def authorization_seeds() -> Iterator[Seed]:
     where = 'resource_metadata="http://localhost/.well-known/oauth-protected-resource"'
     scope, lacks, bad = 'scope="a b"', 'error="insufficient_scope"', 'error="invalid_token"'
     yield one("authorization_is_sent_each_time", token)
-    in_the_url: Change = lambda rows: _post(rows, "tools/list")["http"].update(query=["access_token"])  # noqa: E731
-    yield one("tokens_are_not_in_the_url", in_the_url)
+    yield one("tokens_are_not_in_the_url", put("tools/list", "http", "query", to=["access_token"]))
     for rule, status, *challenge in (
         ("unauthorized_says_where", 401),
         ("unauthorized_says_where", 401, scope),
@@ -1012,9 +1016,10 @@ def http_seeds() -> Iterator[Seed]:
     yield one("utf8", _not_utf8)
     yield one("streams_are_not_buffered", header("tools/call", "x-accel-buffering", GONE, _reply), PROGRESSING)
     yield one("the_response_ends_the_stream", _after_the_response, PROGRESSING)
-    yield one("notifications_belong_to_the_request", _other_token,
+    progress = "notifications/progress"
+    yield one("notifications_belong_to_the_request", put(progress, "message", "params", "progressToken", to="other"),
               C(7, "tools/call", name="t", _meta={"progressToken": "other"}), PROGRESSING)
-    yield one("servers_send_no_requests", _asked_on_the_stream, PROGRESSING)
+    yield one("servers_send_no_requests", put(progress, "message", to=ask), PROGRESSING)
     yield one("subscriptions_end_with_a_result", _cut,
               LISTEN, N("notifications/cancelled", requestId=1), S(1, _meta={SUBSCRIPTION_ID: 1}))
 
@@ -1188,14 +1193,6 @@ def _after_the_response(rows: list[Row]) -> None:
     at = _end(rows)
     facts = {name: value for name, value in rows[at - 1]["http"].items() if name != "eventId"}
     rows.insert(at, row("server", {"jsonrpc": "2.0", "method": "notifications/other"}, **facts))
-
-
-def _other_token(rows: list[Row]) -> None:
-    _post(rows, "notifications/progress")["message"]["params"]["progressToken"] = "other"
-
-
-def _asked_on_the_stream(rows: list[Row]) -> None:
-    _post(rows, "notifications/progress")["message"] = {"jsonrpc": "2.0", "id": 77, "method": "roots/list"}
 
 
 def _no_json(rows: list[Row]) -> None:
