@@ -131,23 +131,17 @@ def test_what_is_not_json_is_refused_and_nothing_is_written(pipes):
     assert pipes.written(1000) == b'{"id":1}\n'
 
 
-def test_a_write_to_a_full_pipe_is_bounded_and_leaves_the_connection_whole(pipes):
-    pipes.fill()
-    with pytest.raises(RequestTimeout):
-        pipes.transport.send({"id": 1}, Deadline(0.05))
-    while pipes.written(65536)[-1:] == b"x" and select.select([pipes.output], [], [], 0)[0]:
-        pass
-    pipes.transport.send({"id": 2}, soon())
-    assert pipes.written(1000) == b'{"id":2}\n'
-    assert pipes.ends == 0
-
-
-def test_waiting_for_another_write_is_bounded(pipes):
+def test_a_write_to_a_full_pipe_and_one_behind_it_are_bounded_and_leave_the_connection_whole(pipes):
     pipes.fill()
     first = in_thread(lambda: pipes.transport.send({"id": 1}, Deadline(0.2)))
     with pytest.raises(RequestTimeout):
         pipes.transport.send({"id": 2}, Deadline(0.05))
     assert isinstance(first(), RequestTimeout)
+    while pipes.written(65536)[-1:] == b"x" and select.select([pipes.output], [], [], 0)[0]:
+        pass
+    pipes.transport.send({"id": 3}, soon())
+    assert pipes.written(1000) == b'{"id":3}\n'
+    assert pipes.ends == 0
 
 
 def test_a_line_written_in_part_ends_the_connection(pipes):
@@ -175,7 +169,9 @@ def test_when_nobody_reads_any_more_what_had_come_before_is_still_handed_on(pipe
     assert [pipes.text(), pipes.text()] == [b'{"id":1}', b'{"id":2}']
 
 
-def test_a_transport_sends_nothing_before_it_is_started_and_is_not_started_once_it_was_closed():
+def test_a_transport_is_started_once_and_before_that_sends_nothing(pipes):
+    with pytest.raises(RuntimeError):
+        pipes.transport.start(pipes.receive, pipes.lost)
     transport = StdioServerTransport()
     with pytest.raises(TransportClosed, match="not been started"):
         transport.send({"id": 1}, soon())
@@ -242,11 +238,6 @@ def test_close_within_lost_whoever_ends_it(who):
         else:
             pipes.transport.close(Deadline(60))
         assert told.wait(WAIT)
-
-
-def test_a_transport_is_started_once(pipes):
-    with pytest.raises(RuntimeError):
-        pipes.transport.start(pipes.receive, pipes.lost)
 
 
 def test_close_returns_by_its_deadline_even_if_the_receiver_hangs(caplog):
