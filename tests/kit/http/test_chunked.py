@@ -59,6 +59,9 @@ def test_a_body_in_chunks_arrives_and_the_connection_goes_on(how: str) -> None:
             assert wire.ask(HEAD + WHOLE[how] + request(body=b"next")).body == BODIES.get(how, BODY)
             assert wire.answer().body == b"next"
         assert not server.room._taken
+        # It is asked for where the client waits.
+        assert wire.ask(HEAD.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n")).status == 100
+        assert wire.ask(WHOLE[how]).body == BODIES.get(how, BODY)
 
 
 @pytest.mark.parametrize("body", MALFORMED)
@@ -146,13 +149,6 @@ def test_a_body_in_chunks_takes_room_as_it_grows() -> None:
         assert first.answer().body == b"%d" % len(large)
         assert second.ended()
     assert not server.room._taken
-
-
-def test_a_body_in_chunks_is_asked_for_where_the_client_waits() -> None:
-    with serving() as server, Wire(server.address) as wire:
-        head = HEAD.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n")
-        assert wire.ask(head).status == 100
-        assert wire.ask(chunks(b"abc", 2)).body == b"abc"
 
 
 def test_a_body_in_chunks_that_nobody_wants_ends_the_connection() -> None:

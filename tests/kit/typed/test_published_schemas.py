@@ -312,14 +312,6 @@ def test_every_published_name_has_its_type_or_a_reason(revision: Revision) -> No
     assert not missing, missing
 
 
-@pytest.mark.parametrize("revision", EVERY, ids=str)
-def test_the_types_of_every_row_can_be_compiled(revision: Revision) -> None:
-    for wire_type in [kind for row in rows() if row.exists_in(revision) for kind in (row.params, row.result) if kind]:
-        assert checker(wire_type, revision)
-        assert json_schema(wire_type, revision)
-        projector(wire_type, revision)
-
-
 WRONG: tuple[Any, ...] = (None, True, 5.5, "x", [], {"x": 5})
 """What is put in the place of each part of an instance, one at a time."""
 

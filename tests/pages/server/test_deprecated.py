@@ -13,7 +13,7 @@ from mcp_ref import Context, Server
 from mcp_ref.pages.basic.mrtr import elicitation_form, roots_listing
 from mcp_ref.revisions import REVISIONS, SESSION_REVISIONS
 from mcp_ref.wire import deprecated
-from mcp_ref.wire.deprecated import FEATURES, warn_deprecated
+from mcp_ref.wire.deprecated import FEATURES
 from tests.pages.server.alone import Reply, call, meta
 from tests.support.wire import opened
 
@@ -118,13 +118,6 @@ def test_where_warnings_are_errors_only_the_first_use_fails() -> None:
         warnings.simplefilter("error")
         assert call(server, "t")["isError"] is True
         assert call(server, "t").get("isError") is None
-
-
-@pytest.mark.parametrize("revision", REVISIONS.values())
-def test_a_feature_warns_in_the_revision_that_has_the_registry(revision: Any, heard: Any) -> None:
-    for feature in (*FEATURES, "tools"):
-        warn_deprecated(feature, revision)
-    assert len(heard) == (len(FEATURES) if revision is NEWEST else 0)
 
 
 def test_the_table_is_the_registry_of_the_page() -> None:
