@@ -130,7 +130,7 @@ def test_equal_tools_of_servers_that_call_themselves_alike_are_told_apart() -> N
 
 def test_names_for_models_fit_every_provider_and_lead_back() -> None:
     names = ["a/read", "a/re.ad", "a/re_ad", "a/" + "x" * 80, "a/" + "x" * 81, "ä/read", "a__b/c", "a/b__c", "a/b/c"]
-    names += [f"a/tool.{number}" for number in range(10_000)]
+    names += [f"a/tool.{number}" for number in range(1_000)]
     found = model_names(names)
     assert sorted(found.values()) == sorted(names) and found == model_names(names)
     assert all(len(name) <= 64 and name.replace("_", "").replace("-", "").isascii() for name in found)

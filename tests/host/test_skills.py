@@ -218,7 +218,7 @@ def test_skills_of_one_name_are_compared_by_one_look_at_each() -> None:
         with closing(Place(True).host(many=_of_one_name(number))) as host:
             assert len(host.skills()) == number
 
-    grows_with_its_size(listed, 5_000)
+    grows_with_its_size(listed, 2_000)
 
 
 def test_a_server_pushes_no_skill_of_another_out_of_what_names_are_compared_with(
@@ -252,13 +252,11 @@ def test_entries_that_are_not_valid_or_stand_there_twice_are_told_and_hide_no_ot
 ) -> None:
     sound = shady.entries[REFUNDS]
     other = shady.put("twice", {"SKILL.md": HEAD.format("twice", "")})
-    shady.listed = [5, {}, {"uri": []}, {**sound, "uri": "skill://x/SKILL.md"}, other, sound, {**other}]
-    shady.listed.append({**sound, "uri": "skill://refunds/SKILL.md", "resources": "many"})
+    shady.listed = [5, {}, {"uri": []}, {**sound, "uri": "skill://x/SKILL.md"}, other, sound, {**other},
+                    {**sound, "uri": "skill://refunds/SKILL.md", "resources": "many"}]  # fmt: skip
     assert [row.name for row in host.skills()] == ["shop/acme/refunds"]
-    place.heard.wait(
-        "shop", "notice", "a skill is left out: skill://twice/SKILL.md: the server lists it more than once"
-    )
-    place.heard.wait("shop", "notice", "a skill is left out: skill://refunds/SKILL.md: ")
+    for told in ("skill://twice/SKILL.md: the server lists it more than once", "skill://refunds/SKILL.md: "):
+        place.heard.wait("shop", "notice", f"a skill is left out: {told}")
     assert not [said for _, _, said in place.heard.events if "calls itself" in said]
 
 
@@ -525,25 +523,23 @@ def test_a_change_that_a_list_shows_ends_the_approval(host: Host, shady: Shady, 
     assert place.user.kinds == ["skill", "run", "run", "skill", "skill"]
 
 
-def test_what_is_not_as_the_entry_says_is_told_and_nothing_enters_the_context(
+def test_what_is_not_as_the_entry_says_is_told_and_enters_nothing_and_ends_the_approval_and_the_run(
     host: Host, shady: Shady, place: Place
 ) -> None:
-    shady.files[REFUNDS] = shady.files[REFUNDS].swapcase()
+    sound, shady.files[REFUNDS] = shady.files[REFUNDS], shady.files[REFUNDS].swapcase()
     with pytest.raises(SkillMismatch) as wrong:
         host.load_skill("shop", REFUNDS)
     assert wrong.value.reason == "digest"
     assert host.context == [] and host.shelf.held == {} and host.shelf.files == {}
     place.heard.wait("shop", "notice", "nothing is taken from a skill:")
-
-
-def test_bytes_that_rotate_end_the_approval_and_the_run(host: Host, shady: Shady, place: Place) -> None:
+    shady.files[REFUNDS] = sound
     host.load_skill("shop", REFUNDS)
     host.call("shop/tool")
     shady.files["skill://acme/refunds/FORMS.md"] = b"other"
     with pytest.raises(SkillMismatch):
         host.read_skill("shop", REFUNDS, "FORMS.md")
     host.call("shop/tool")
-    assert place.user.kinds == ["skill", "run", "run"]
+    assert place.user.kinds == ["skill", "skill", "run", "run"]
 
 
 def test_a_server_that_changes_with_every_answer_is_left_after_the_second_question(

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -33,9 +32,8 @@ from mcp_ref import (
 )
 from mcp_ref.kit.http.guarded_fetch import Reach, check_url, fetch, is_loopback, kind_of
 from mcp_ref.kit.threads.deadline import Deadline
-from mcp_ref.pages.basic.authorization.client import open_browser
 from tests.features.test_forks import in_a_child
-from tests.pages.basic.authorization.world import WAIT, World, answer
+from tests.pages.basic.authorization.world import WAIT, World, answer, told
 from tests.support.wire import Background, at_once
 
 Change = Callable[[World], None]
@@ -150,16 +148,14 @@ def test_a_refused_registration_is_told_with_its_code_its_words_and_the_redirect
 def test_an_error_of_another_issuer_is_not_shown(world: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     world.came_back = {"iss": world.other, "error": "MARK", "error_description": "MARK", "error_uri": "MARK"}
-    with pytest.raises(AuthorizationError) as caught:
-        world.client().connect()
-    assert "MARK" not in str(caught.value) + caplog.text and caught.value.error is None
+    error = told(world)
+    assert "MARK" not in str(error) + caplog.text and error.error is None
 
 
 def test_an_iss_that_was_not_promised_must_be_right_all_the_same(world: World) -> None:
     del world.metadata["authorization_response_iss_parameter_supported"]
     world.came_back["iss"] = world.other
-    with pytest.raises(AuthorizationError, match="another issuer"):
-        world.client().connect()
+    assert "another issuer" in str(told(world))
     world.came_back["iss"] = None
     with world.client() as client:
         assert client.call_tool("t")["content"][0]["text"] == "token-1"
@@ -176,8 +172,7 @@ def test_a_lifetime_that_makes_no_sense_is_ignored(world: World, sent: Any) -> N
 def test_a_document_that_never_ends_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_ref.kit.http.guarded_fetch.FETCH_TIMEOUT", 0.3)
     at(AS, b"{", **{"Transfer-Encoding": "chunked"})(world)
-    with pytest.raises(AuthorizationError, match="timed out"):
-        world.client().connect()
+    assert "timed out" in str(told(world))
     assert "/register" not in world.paths()
 
 
@@ -580,24 +575,6 @@ def test_an_address_is_looked_at_when_it_is_connected_to(world: World, monkeypat
 # -- the rest ----------------------------------------------------------------------------------------------------------
 
 
-def test_no_shell_is_started_for_the_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    import subprocess
-    import webbrowser
-
-    started: list[Any] = []
-
-    def start(command: Any, shell: bool = False, **options: Any) -> Any:
-        started.append((command, shell))
-        return SimpleNamespace(poll=lambda: None)
-
-    monkeypatch.setattr(subprocess, "Popen", start)
-    monkeypatch.setattr(webbrowser, "_tryorder", ["tests"])
-    monkeypatch.setitem(webbrowser._browsers, "tests", [None, webbrowser.BackgroundBrowser("/bin/browser")])  # type: ignore[attr-defined]
-    url = "https://auth.example/authorize?a=$(id)&b=%60id%60&c='x';d"
-    open_browser(url)
-    assert started == [(["/bin/browser", url], False)]
-
-
 @pytest.mark.parametrize("name", ["fresh_until", "scopes", "login", "access", "more", "client_id", "scope"])
 def test_an_entry_of_the_store_that_has_another_form_counts_as_absent(world: World, name: str) -> None:
     entry = "client" if name in ("client_id", "scope") else "token"
@@ -629,30 +606,6 @@ def test_a_port_that_somebody_took_is_replaced_and_registered_or_an_error_where_
             world.client(world.login(redirect_uri=f"http://127.0.0.1:{taken}/callback")).connect()
     assert another != taken and port() == another, "the port that was registered last is taken again"
     assert world.paths().count("/register") == 2 and len(world.visits) == 3
-
-
-def test_a_process_that_dies_between_a_rotation_and_its_storing_leads_to_one_login(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rotated: list[str] = []
-
-    def tokens(asked: Any) -> Any:
-        if asked.form["grant_type"] == "authorization_code":
-            return answer(world.token)
-        rotated.append(asked.form["refresh_token"])
-        return answer({"error": "invalid_grant"}, 400) if rotated[1:] else answer(world.token)
-
-    world.token["refresh_token"] = "refresh-1"
-    world.at["/token"] = tokens
-    with world.client(world.login(store=FileStore(tmp_path / "store"))) as client:
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            world.next_token()
-            patch.setattr(FileStore, "put", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
-            client.call_tool("t")
-    world.next_token("token-3")
-    with world.client(world.login(store=FileStore(tmp_path / "store"))) as client:
-        client.call_tool("t")
-    assert len(world.visits) == 2 and rotated == ["refresh-1"] * 2
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

@@ -12,7 +12,7 @@ import requests
 
 from mcp_ref import AuthorizationError, HttpStatusError, MemoryStore, Registered, client_metadata
 from mcp_ref.wire import deprecated
-from tests.pages.basic.authorization.world import World, answer
+from tests.pages.basic.authorization.world import World, answer, told
 
 PRM, AS = "/.well-known/oauth-protected-resource", "/.well-known/oauth-authorization-server"
 OPENID = "/.well-known/openid-configuration"
@@ -298,12 +298,6 @@ def test_a_callable_of_a_prepared_request_sets_headers_of_each_request(world: Wo
 
 
 # -- refusals in other clothes -----------------------------------------------------------------------------------------
-
-
-def told(world: World) -> AuthorizationError:
-    with pytest.raises(AuthorizationError) as caught:
-        world.client().connect()
-    return caught.value
 
 
 @pytest.mark.parametrize("status", [200, 400, 500])

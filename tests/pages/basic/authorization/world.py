@@ -9,7 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from mcp_ref import Client, OAuth
+import pytest
+
+from mcp_ref import AuthorizationError, Client, OAuth
 
 WAIT = 20.0
 Answer = tuple[int, dict[str, str], bytes]
@@ -220,3 +222,10 @@ class World(Site):
     def forms(self) -> list[dict[str, str]]:
         """Return what was sent to the token endpoint."""
         return [asked.form for asked in self.sent("/token")]
+
+
+def told(world: World) -> AuthorizationError:
+    """The error that a login ends with."""
+    with pytest.raises(AuthorizationError) as caught:
+        world.client().connect()
+    return caught.value
