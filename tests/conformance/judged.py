@@ -28,7 +28,7 @@ from mcp_ref.lab.judge.relay import HttpProxy
 from mcp_ref.lab.judge.rulebook import Finding
 from mcp_ref.recording.record import Recorder, TraceEvent, read_trace
 from mcp_ref.revisions import REVISIONS
-from tests.conformance.suite import ENVIRONMENT, HERE, NODE, PATIENCE, ROOT, SUITE, serving
+from tests.conformance.suite import ENVIRONMENT, HERE, PATIENCE, ROOT, run, serving
 from tests.test_where import PROHIBITIONS, said
 
 WITHIN = 240.0
@@ -46,26 +46,17 @@ class Found(NamedTuple):
     finding: Finding
 
 
-def run(*arguments: str, env: dict[str, str] | None = None) -> str:
-    """Run the suite; what it prints."""
-    command = [str(NODE), str(SUITE), *arguments]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=WITHIN, env=ENVIRONMENT | (env or {}), cwd=ROOT
-    )  # fmt: skip
-    return done.stdout + done.stderr
-
-
-def of_the_server(url: str, revision: str) -> tuple[list[Found], dict[str, int]]:
+def of_the_server(url: str, revision: str, out: Path) -> tuple[list[Found], dict[str, int]]:
     """Return what is found while the suite plays the client; and the number of events of each scenario."""
     events: list[TraceEvent] = []
-    with tempfile.TemporaryDirectory() as out, Recorder(events.append, exact=True) as recorder:
+    with Recorder(events.append, exact=True) as recorder:
         with HttpProxy(url, [recorder], lambda text: None) as proxy:
             address = proxy.url.replace("127.0.0.1", "localhost")
-            run("server", "--url", address, "--requirements", revision, "-o", out)
+            run("server", "--url", address, "--requirements", revision, out=out, within=WITHIN)
         recorder.close(30)
         # One scenario follows the other, and the folder of each is called by when it began: to the millisecond, within
         # which one that is skipped can give way to the next.
-        folders = sorted(Path(out).iterdir(), key=lambda path: (_time(path.name), path.stat().st_mtime_ns))
+        folders = sorted(out.iterdir(), key=lambda path: (_time(path.name), path.stat().st_mtime_ns))
         began = [(_time(path.name), _scenario(path.name)) for path in folders]
     times = {event.seq: event.time for event in events}
 
@@ -87,17 +78,13 @@ def _scenario(folder: str) -> str:
     return re.sub(r"-\d{4}-\d\d-\d\dT[\d-]+Z$", "", folder).removeprefix("server-")
 
 
-def of_the_client(revision: str) -> tuple[list[Found], dict[str, int]]:
+def of_the_client(revision: str, out: Path) -> tuple[list[Found], dict[str, int]]:
     """Return what is found while the suite plays the server; and the number of events of each scenario."""
     found: list[Found] = []
     counts: dict[str, int] = {}
-    with (
-        tempfile.TemporaryDirectory() as out,
-        tempfile.TemporaryDirectory() as traces,
-        clients(revision, traces) as address,
-    ):
+    with tempfile.TemporaryDirectory() as traces, clients(revision, traces) as address:
         command = f"{sys.executable} -I -S {HERE / 'handed.py'} {address}"
-        run("client", "--command", command, "--requirements", revision, "--timeout", "120000", "-o", out)
+        run("client", "--command", command, "--requirements", revision, "--timeout", "120000", out=out, within=WITHIN)
         for path in sorted(Path(traces).iterdir()):
             scenario = path.stem.replace("+", "/")
             events = list(read_trace(path))
@@ -188,9 +175,9 @@ def write() -> None:
     """Run everything, and write the table into the note."""
     found: list[Found] = []
     for revision in SETS:
-        with serving() as url:
-            found += of_the_server(url, revision)[0]
-        found += of_the_client(revision)[0]
+        with serving() as url, tempfile.TemporaryDirectory() as out:
+            found += of_the_server(url, revision, Path(out) / "server")[0]
+            found += of_the_client(revision, Path(out) / "client")[0]
         print(revision, len(found), flush=True)
     text = NOTE.read_text("utf-8")
     head = text[: text.index(MARK) + len(MARK)]

@@ -19,6 +19,13 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 PATIENCE = 60  # seconds for one answer
 
 
+def run(*arguments: str, out: Path, within: float = PATIENCE) -> tuple[int, str]:
+    """Run the suite; its exit code, and what it prints."""
+    command = [str(NODE), str(SUITE), *arguments, "-o", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=within, env=ENVIRONMENT, cwd=ROOT)
+    return done.returncode, done.stdout + done.stderr
+
+
 @contextmanager
 def serving() -> Iterator[str]:
     """The server under test, in a process of its own; gives its URL."""
