@@ -143,6 +143,24 @@ class Talk:
         raise NotImplementedError
 
 
+NAMES = {
+    "ping": "ping",
+    "tools/list": "list_tools_page",
+    "tools/all": "list_tools",
+    "resources/list": "list_resources_page",
+    "resources/templates/list": "list_resource_templates_page",
+    "resources/read": "read_resource",
+    "resources/subscribe": "subscribe_resource",
+    "resources/unsubscribe": "unsubscribe_resource",
+    "prompts/list": "list_prompts_page",
+    "prompts/get": "get_prompt",
+    "completion/complete": "complete",
+    "logging/setLevel": "set_log_level",
+    "notifications/roots/list_changed": "roots_changed",
+}
+"""The functions of our client."""
+
+
 class Ours(Talk):
     """A conversation of our client.
 
@@ -168,31 +186,9 @@ class Ours(Talk):
         )
 
     def ask(self, method: str, **params: Any) -> Any:
-        client: Any = self.client
-        match method:
-            case "tools/list":
-                return client.list_tools_page(**params)
-            case "resources/list":
-                return client.list_resources_page(**params)
-            case "resources/templates/list":
-                return client.list_resource_templates_page(**params)
-            case "prompts/list":
-                return client.list_prompts_page(**params)
-            case "prompts/get":
-                return client.get_prompt(**params)
-            case "completion/complete":
-                (argument, value), context = params["argument"].values(), params.get("context", {})
-                return client.complete(params["ref"], argument, value, **context)
-            case "logging/setLevel":
-                return client.set_log_level(params["level"])
-            case "notifications/roots/list_changed":
-                return client.roots_changed()
-            case "ping":
-                return client.ping()
-            case "tools/all":
-                return client.list_tools()
-        verb, _, noun = method.rpartition("/")[2], None, "resource"
-        return getattr(client, f"{verb}_{noun}")(**params)
+        if method == "completion/complete":
+            params = {"ref": params["ref"], **params["argument"], **params.get("context", {})}
+        return getattr(self.client, NAMES[method])(**params)
 
     def call(self, name: str, arguments: JsonObject | None = None, **options: Any) -> Any:
         return self.client.call_tool(name, arguments, **options)
@@ -470,11 +466,6 @@ class Drivers:
             self._started[name] = Driver(name)
         self._started[name].peer = peer
         return self._started[name]
-
-    def drop(self, peer: str) -> None:
-        """End one that no longer does what it is told."""
-        for driver in [self._started.pop(name) for name in [programs.NEW_SDK if peer == BOTH_ERAS else peer]]:
-            driver.stop()
 
     def __enter__(self) -> Self:
         return self

@@ -485,19 +485,6 @@ def test_values_that_do_not_fit_the_form_do_not_reach_the_handler(talk: Talk) ->
     assert "does not fit its schema" in talk.problem("ask")
 
 
-@pytest.mark.since("2025-06-18")
-@pytest.mark.streams
-@pytest.mark.our_client
-@session_era
-def test_a_form_has_choices_since_2025_11_25(talk: Talk) -> None:
-    talk.answers["elicit"] = {"one": "b", "some": ["x", "z"], "titled": ["q"]}
-    if not talk.revision.elicitation_modes:
-        assert "(-32602)" in talk.problem("ask", {"choices": True})
-        return
-    content = {"one": "b", "some": ["x", "z"], "titled": ["q"], "word": "mellon"}
-    assert talk.tell("ask", {"choices": True}) == {"action": "accept", "content": content}
-
-
 @pytest.mark.since("2025-11-25")
 @pytest.mark.streams
 def test_a_page_is_visited_and_its_end_told(talk: Talk) -> None:

@@ -1,4 +1,4 @@
-"""Our client against npm `@modelcontextprotocol/server-everything`, with all its features."""
+"""Our client against npm `@modelcontextprotocol/server-everything`: what it has beside those of test_conversations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Cancel, ErrorResponse, RequestCancelled
+from mcp_ref import ErrorResponse
 from mcp_ref.pages.client.elicitation import required_urls
 from mcp_ref.pages.server.utilities.completion import prompt_ref, resource_ref
 from tests.interop import programs
@@ -73,14 +73,9 @@ def raw(result: Any) -> Any:
 def test_the_revision_asked_for_is_agreed_on(session: tuple[Ours, Pair]) -> None:
     talk, pair = session
     assert str(talk.client.revision) == pair.agreed
+    assert talk.client.server_info["name"] == "mcp-servers/everything"
     if talk.client.revision.batching and pair.way == "http":
         assert talk.client.request_batch([("ping", None), ("ping", None)]) == [{}, {}]
-
-
-def test_the_server_introduces_itself(talk: Ours) -> None:
-    assert talk.client.server_info["name"] == "mcp-servers/everything"
-    assert talk.client.instructions and talk.client.instructions.startswith("# Everything Server")
-    assert talk.client.server_capabilities["resources"] == {"subscribe": True, "listChanged": True}
 
 
 # -- tools
@@ -114,19 +109,6 @@ def test_a_call_that_cannot_be_done_is_an_error_of_the_tool(talk: Ours, tool: st
     assert result["isError"] is True and told in texts(result)[0]
 
 
-def test_links_to_resources_can_be_read(talk: Ours) -> None:
-    links = talk.client.call_tool("get-resource-links", {"count": 4})["content"][1:]
-    assert [link["type"] for link in links] == ["resource_link"] * 4
-    read = [talk.client.read_resource(link["uri"])["contents"][0] for link in links]
-    assert ["blob" in contents for contents in read] == [True, False, True, False]
-
-
-def test_structured_content_fits_the_schema_listed(talk: Ours) -> None:
-    result = talk.client.call_tool("get-structured-content", {"location": "Chicago"})
-    weather = {"temperature": 36, "conditions": "Light rain / drizzle", "humidity": 82}
-    assert result["structuredContent"] == json.loads(texts(result)[0]) == weather
-
-
 def test_a_resource_made_by_a_tool_is_told_of_and_read(talk: Ours) -> None:
     given = {"name": "hello.gz", "data": "data:text/plain,hello"}
     (link,) = talk.client.call_tool("gzip-file-as-resource", given)["content"]
@@ -137,36 +119,10 @@ def test_a_resource_made_by_a_tool_is_told_of_and_read(talk: Ours) -> None:
     assert gzip.decompress(base64.b64decode(contents["blob"])) == b"hello"
     (embedded,) = talk.client.call_tool("gzip-file-as-resource", {**given, "outputType": "resource"})["content"]
     assert embedded["resource"]["blob"] == contents["blob"]
-
-
-def test_progress_of_a_long_operation_which_is_then_given_up(talk: Ours) -> None:
-    seen: list[Any] = []
-    given = {"duration": 0.4, "steps": 4}
-    said = talk.say("trigger-long-running-operation", given, on_progress=lambda *step: seen.append(step[:2]))
-    assert said == "Long running operation completed. Duration: 0.4 seconds, Steps: 4."
-    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    give_up = Cancel()
-    options: Any = {"cancel": give_up, "on_progress": lambda *step: give_up("enough")}
-    with pytest.raises(RequestCancelled):
-        talk.client.call_tool("trigger-long-running-operation", {"duration": 1, "steps": 10}, **options)
-    assert talk.say("echo", {"message": "still here"}) == "Echo: still here"
+    assert talk.changes.get(timeout=WAIT).method == "notifications/resources/list_changed"
 
 
 # -- resources
-
-
-def test_resources_and_templates_are_listed_and_read(talk: Ours) -> None:
-    templates = [template["uriTemplate"] for template in talk.client.list_resource_templates()]
-    assert templates == [f"{TEXT}/{{resourceId}}", f"{BLOB}/{{resourceId}}"]
-    uris = [resource["uri"] for resource in talk.client.list_resources()]
-    assert "demo://resource/static/document/features.md" in uris
-    for uri in [*uris, f"{TEXT}/3"]:
-        (contents,) = talk.client.read_resource(uri)["contents"]
-        assert contents["uri"] == uri and (contents.get("text") or contents.get("blob"))
-    (blob,) = talk.client.read_resource(f"{BLOB}/4")["contents"]
-    assert base64.b64decode(blob["blob"]).startswith(b"Resource 4: This is a base64 blob")
-    with pytest.raises(ErrorResponse, match="Unknown resource"):
-        talk.client.read_resource(f"{TEXT}/0")
 
 
 def test_changes_are_told_of_what_is_subscribed_to(talk: Ours) -> None:
@@ -210,22 +166,6 @@ def test_arguments_are_completed(talk: Ours) -> None:
     assert values(prompt_ref("resource-prompt"), "resourceType", "T") == ["Text"]
     template = resource_ref(f"{TEXT}/{{resourceId}}")
     assert (values(template, "resourceId", "12"), values(template, "resourceId", "x")) == (["12"], [])
-
-
-# -- logging
-
-
-def test_log_messages_come_from_the_level_asked_for_on(talk: Ours) -> None:
-    # It says "info" at each subscription.
-    talk.client.set_log_level("warning")
-    talk.client.subscribe_resource(f"{TEXT}/8")
-    talk.client.set_log_level("info")
-    talk.client.subscribe_resource(f"{TEXT}/9")
-    # It may say beside that what roots it was told of, some time after the beginning.
-    said = [talk.logs.get(timeout=WAIT)["data"]]
-    while f"{TEXT}/9" not in said[-1]:
-        said.append(talk.logs.get(timeout=WAIT)["data"])
-    assert not any(f"{TEXT}/8" in each for each in said)
 
 
 # -- what it asks the client

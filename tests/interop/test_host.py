@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 from mcp_ref import Consent, ConsentRefused, Host, Rule
-from mcp_ref.client.entries import Entry
 from tests.host.common import Heard, User, free, hostile
 from tests.interop.programs import HERE, NODE_MODULES, ROOT, SERVERS, aimock
 from tests.lab.cli.test_host import Pty
@@ -278,16 +277,3 @@ def test_faults_of_the_model_are_told_and_leave_the_chat_usable(tmp_path: Path) 
                 model.complete(asked, "gpt-4o", lambda: False)
         assert model.complete(REQUEST, "gpt-4o", lambda: False)["content"]["text"] == "hello"
         model._http.close()
-
-
-@pytest.mark.skipif("MCP_REF_LLM_URL" not in os.environ, reason="MCP_REF_LLM_URL is the URL of a model on this machine")
-def test_a_real_model_answers() -> None:
-    from tests.host.test_chat import REQUEST, chat_host
-
-    name = os.environ.get("MCP_REF_LLM_MODEL", "default")
-    model = chat_host.OpenAIModel(os.environ["MCP_REF_LLM_URL"], [chat_host.Choice(name)])
-    with Host(
-        [Entry("weather", [sys.executable, str(ROOT / "examples/weather.py")])], consent=free(), model=model
-    ) as host:
-        answer = host.complete({**REQUEST, "maxTokens": 200, "tools": host.for_model()})
-    assert answer["role"] == "assistant" and answer["content"]

@@ -16,7 +16,7 @@ import pytest
 
 from mcp_ref import Client, Command, reply
 from tests.interop import programs
-from tests.interop.programs import NODE_MODULES, OUR_PATH, PEERS, ROOT
+from tests.interop.programs import NODE_MODULES, PEERS, ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -59,7 +59,7 @@ def our_server() -> Iterator[str]:
 
 def run(argv: list[str], **options: Any) -> str:
     """Return what a program prints; it must succeed."""
-    env = {**os.environ, **OUR_PATH}
+    env = programs.environment()
     done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT, cwd=ROOT, env=env, **options)
     return done.stdout + (f"exit {done.returncode}: {done.stderr}" if done.returncode else "")
 
@@ -67,30 +67,14 @@ def run(argv: list[str], **options: Any) -> str:
 # -- the design of 2025-11-25 ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["stdio", "http"])
-def test_the_python_sdk_follows_tasks_of_our_server(way: str) -> None:
+def test_the_python_sdk_follows_tasks_of_our_server() -> None:
     said = ["support optional required", "created working", "result Oslo: Ann, 12A, soup", "cancelled cancelled"]
-    if way == "stdio":
-        printed = run(python(SDK, "sdk_task_client.py", sys.executable, "-m", "tests.features.task_server"))
-    else:
-        with our_server() as url:
-            printed = run(python(SDK, "sdk_task_client.py", url))
+    printed = run(python(SDK, "sdk_task_client.py", sys.executable, "-m", "tests.features.task_server"))
     assert [line for line in said if line not in printed] == [], printed
 
 
-@pytest.mark.parametrize("way", ["stdio", "http"])
-def test_our_client_follows_tasks_of_a_server_by_the_python_sdk(way: str) -> None:
-    if way == "stdio":
-        check_sdk_server(Command(python(SDK, "sdk_task_server.py")))
-        return
-    port = programs.free_port()
-    argv = python(SDK, "sdk_task_server.py", "--port", str(port))
-    with programs.Served(argv, announced="INFO:     Uvicorn running", url=f"http://127.0.0.1:{port}/mcp/") as served:
-        check_sdk_server(served.url)
-
-
-def check_sdk_server(target: Any) -> None:
-    with client_of(target, CORE) as client:
+def test_our_client_follows_tasks_of_a_server_by_the_python_sdk() -> None:
+    with client_of(Command(python(SDK, "sdk_task_server.py")), CORE) as client:
         assert client.call_tool("book")["content"][0]["text"] == "Ann: hello"
         states = [state["status"] for state in client.call_tool_as_task("book")]
         assert states[0] == "working" and "input_required" in states and states[-1] == "completed"

@@ -25,11 +25,20 @@ import anyio
 warnings.simplefilter("ignore")
 
 WAIT = 30
-ABLE = {
-    "sampling/createMessage": "sampling_callback",
-    "roots/list": "list_roots_callback",
-    "elicitation/create": "elicitation_callback",
+NAMES = {
+    "ping": "send_ping",
+    "tools/list": "list_tools",
+    "resources/list": "list_resources",
+    "resources/templates/list": "list_resource_templates",
+    "resources/read": "read_resource",
+    "resources/subscribe": "subscribe_resource",
+    "resources/unsubscribe": "unsubscribe_resource",
+    "prompts/list": "list_prompts",
+    "prompts/get": "get_prompt",
+    "logging/setLevel": "set_logging_level",
+    "notifications/roots/list_changed": "send_roots_list_changed",
 }
+"""The functions of the SDK for a method; a client has functions of its own for the others."""
 
 
 def wire(model: Any) -> Any:
@@ -49,10 +58,6 @@ class Driven:
 
     def connected(self, order: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
         """Connect, and give the revision, and what the server says of itself."""
-        raise NotImplementedError
-
-    async def call(self, number: int, params: dict[str, Any]) -> Any:
-        """Carry out `tools/call`."""
         raise NotImplementedError
 
     def failure(self, problem: BaseException) -> dict[str, Any]:
@@ -108,34 +113,9 @@ class Driven:
                 self.say(id=number, **self.failure(problem))
 
     async def does(self, number: int, do: str, params: dict[str, Any]) -> Any:
-        client = self.client
-        match do:
-            case "tools/call":
-                return await self.call(number, params)
-            case "ping":
-                return await client.send_ping()
-            case "tools/list":
-                return await client.list_tools(**params)
-            case "resources/list":
-                return await client.list_resources(**params)
-            case "resources/templates/list":
-                return await client.list_resource_templates(**params)
-            case "prompts/list":
-                return await client.list_prompts(**params)
-            case "resources/read":
-                return await client.read_resource(params["uri"])
-            case "resources/subscribe":
-                return await client.subscribe_resource(params["uri"])
-            case "resources/unsubscribe":
-                return await client.unsubscribe_resource(params["uri"])
-            case "prompts/get":
-                return await client.get_prompt(params["name"], params["arguments"])
-            case "logging/setLevel":
-                return await client.set_logging_level(params["level"])
-            case "notifications/roots/list_changed":
-                return await client.send_roots_list_changed()
-            case _:
-                return await getattr(self, do.replace("/", "_"))(number, params)
+        if do in NAMES:
+            return await getattr(self.client, NAMES[do])(**params)
+        return await getattr(self, do.replace("/", "_"))(number, params)
 
 
 def command(target: list[str]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class Old(Driven):
         elif isinstance(message, types.ServerNotification) and told.method != "notifications/message":
             self.say(told=told.method, params=wire(told.params))
 
-    async def call(self, number: int, params: dict[str, Any]) -> Any:
+    async def tools_call(self, number: int, params: dict[str, Any]) -> Any:
         meta = types.RequestParams.Meta(progressToken=number) if params.get("progress") else None
         asked = types.CallToolRequestParams(name=params["name"], arguments=params["arguments"], _meta=meta)
         request = types.ClientRequest(types.CallToolRequest(method="tools/call", params=asked))

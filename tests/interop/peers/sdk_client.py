@@ -67,7 +67,7 @@ class Newest(Driven):
         if hasattr(message, "method") and message.method != "notifications/message":
             self.say(told=message.method, params=wire(message.params))
 
-    async def call(self, number: int, params: dict[str, Any]) -> Any:
+    async def tools_call(self, number: int, params: dict[str, Any]) -> Any:
         name, arguments, meta = params["name"], params["arguments"], params.get("_meta")
         if params.get("by_hand"):
             state = params.get("requestState")

@@ -53,16 +53,6 @@ FORM = {
     },
     "required": ["name", "age"],
 }
-CHOICES = {
-    "type": "object",
-    "properties": {
-        "one": {"type": "string", "oneOf": [{"const": "a", "title": "First"}, {"const": "b", "title": "Second"}]},
-        "some": {"type": "array", "items": {"type": "string", "enum": ["x", "y", "z"]}, "minItems": 1, "maxItems": 2},
-        "titled": {"type": "array", "items": {"anyOf": [{"const": "q", "title": "Q"}, {"const": "r", "title": "R"}]}},
-        "word": {"type": "string", "default": "mellon"},
-    },
-    "required": ["one", "some"],
-}
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 SIGN_IN = {"message": "Please sign in.", "url": "https://example.com/sign-in"}
 
@@ -130,8 +120,7 @@ async def sample_with_tools(talk: Talk, arguments: JsonObject) -> JsonObject:
 
 @tool
 async def ask(talk: Talk, arguments: JsonObject) -> JsonObject:
-    form = CHOICES if arguments.get("choices") else FORM
-    return said_json(wire(await talk.session.elicit_form("Who are you?", form, talk.request.request_id)))
+    return said_json(wire(await talk.session.elicit_form("Who are you?", FORM, talk.request.request_id)))
 
 
 @tool

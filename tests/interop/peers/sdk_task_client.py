@@ -1,4 +1,4 @@
-"""A client by the official SDK (mcp 1.30) that follows a task of our server: at a URL, or over stdio by a command."""
+"""A client by the official SDK (mcp 1.30) that follows a task of our server, whose command it is given."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import mcp.types as types
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from mcp.client.streamable_http import streamable_http_client
 
 ANSWERS: dict[str, Any] = {"Name?": {"name": "Ann"}, "Seat?": {"seat": "12A"}, "Meal?": {"meal": "soup"}}
 
@@ -40,19 +39,12 @@ async def talk(session: Any) -> None:
 
 
 async def main() -> None:
-    if sys.argv[1].startswith("http"):
-        async with (
-            streamable_http_client(sys.argv[1]) as streams,
-            ClientSession(streams[0], streams[1], elicitation_callback=elicit) as session,
-        ):
-            await talk(session)
-    else:
-        command = StdioServerParameters(command=sys.argv[1], args=sys.argv[2:], env=dict(os.environ))
-        async with (
-            stdio_client(command) as (reading, writing),
-            ClientSession(reading, writing, elicitation_callback=elicit) as session,
-        ):
-            await talk(session)
+    command = StdioServerParameters(command=sys.argv[1], args=sys.argv[2:], env=dict(os.environ))
+    async with (
+        stdio_client(command) as (reading, writing),
+        ClientSession(reading, writing, elicitation_callback=elicit) as session,
+    ):
+        await talk(session)
 
 
 asyncio.run(main())

@@ -1,9 +1,8 @@
-"""A server by the official SDK (mcp 1.30), with tasks of 2025-11-25: over stdio, or on HTTP with `--port`."""
+"""A server by the official SDK (mcp 1.30), with tasks of 2025-11-25, over stdio."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import Any
 
 import mcp.types as types
@@ -42,27 +41,8 @@ async def call_tool(name: str, arguments: dict[str, Any]) -> Any:
 
 
 async def main() -> None:
-    if "--port" not in sys.argv:
-        async with stdio_server() as (reading, writing):
-            await server.run(reading, writing, server.create_initialization_options())
-        return
-    import contextlib
-
-    import uvicorn
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-    from starlette.applications import Starlette
-    from starlette.routing import Mount
-
-    manager = StreamableHTTPSessionManager(app=server)
-
-    @contextlib.asynccontextmanager
-    async def lifespan(app: Any) -> Any:
-        async with manager.run():
-            yield
-
-    app = Starlette(routes=[Mount("/mcp", app=manager.handle_request)], lifespan=lifespan)
-    port = int(sys.argv[sys.argv.index("--port") + 1])
-    await uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="info")).serve()
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
 
 
 asyncio.run(main())

@@ -72,31 +72,35 @@ async function listen(id, params) {
   return listening.honoredFilter;
 }
 
-/** A page of a list: without a cursor version 2 puts all together itself. */
-const page = (name, method) => (params) => (one || "cursor" in params ? client[name](params) : client.request({ method }));
-
-const methods = {
-  ping: () => client.ping(),
-  "tools/list": page("listTools", "tools/list"),
-  "tools/all": () => client.listTools(),
-  "resources/list": page("listResources", "resources/list"),
-  "resources/templates/list": page("listResourceTemplates", "resources/templates/list"),
-  "prompts/list": page("listPrompts", "prompts/list"),
-  "resources/read": (params) => client.readResource(params),
-  "resources/subscribe": (params) => client.subscribeResource(params),
-  "resources/unsubscribe": (params) => client.unsubscribeResource(params),
-  "prompts/get": (params) => client.getPrompt(params),
-  "completion/complete": (params) => client.complete(params),
-  "logging/setLevel": ({ level }) => client.setLoggingLevel(level),
-  "notifications/roots/list_changed": () => client.sendRootsListChanged(),
+const names = {
+  ping: "ping",
+  "tools/list": "listTools",
+  "tools/all": "listTools",
+  "resources/list": "listResources",
+  "resources/templates/list": "listResourceTemplates",
+  "resources/read": "readResource",
+  "resources/subscribe": "subscribeResource",
+  "resources/unsubscribe": "unsubscribeResource",
+  "prompts/list": "listPrompts",
+  "prompts/get": "getPrompt",
+  "completion/complete": "complete",
+  "logging/setLevel": "setLoggingLevel",
+  "notifications/roots/list_changed": "sendRootsListChanged",
 };
+
+function does(method, params) {
+  // Without a cursor version 2 puts all pages together itself.
+  if (!one && method.endsWith("/list") && !("cursor" in params)) return client.request({ method });
+  const nothing = ["ping", "notifications/roots/list_changed"].includes(method);
+  return client[names[method]](...(nothing ? [] : [params.level ?? params]));
+}
 
 async function obey({ id, do: what, params = {}, ...order }) {
   try {
     if (what === "connect") say({ id, result: await connect(order) });
     else if (what === "tools/call") say({ id, result: await call(id, params) });
     else if (what === "subscriptions/listen") say({ id, result: await listen(id, params) });
-    else say({ id, result: (await methods[what](params)) ?? null });
+    else say({ id, result: (await does(what, params)) ?? null });
   } catch (problem) {
     const { code, message, data = null } = problem;
     if (problem instanceof (one ? sdk.McpError : sdk.ProtocolError))
