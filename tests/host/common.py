@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from mcp_ref import Answer, Consent, Question, Rule
+from mcp_ref import Answer, Consent, Question, Rule, Server
 from mcp_ref.client.entries import Entry
 from mcp_ref.client.targets import Command
 
@@ -24,6 +24,14 @@ def hostile(name: str, manner: str, *more: str, **about: Any) -> Entry:
 def free(**options: Any) -> Consent:
     """Everything is allowed that a rule can allow."""
     return Consent(FREE, **{"keep": False, **options})
+
+
+def server(name: str = "s", **tools: Any) -> Server:
+    """A server of these tools, or of one that says hello."""
+    made = Server(name)
+    for each, function in (tools or {"hello": lambda: "hello"}).items():
+        made.tool(each)(function)
+    return made
 
 
 class User:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ref import Consent, Context, ErrorResponse, Host, LocalProtocolError, McpError, Rule, Server
+from mcp_ref import Consent, Context, ErrorResponse, Host, LocalProtocolError, McpError, Rule, Server, text_of
 from mcp_ref.client.entries import Entry
 from mcp_ref.host import apps as page
 from mcp_ref.host.apps import MAX_CALLS, MAX_VIEWS, AppCall
@@ -102,10 +102,6 @@ def code(ask: Callable[[], object]) -> int:
     with pytest.raises(ErrorResponse) as refused:
         ask()
     return refused.value.code
-
-
-def tool_text(result: Any) -> str:
-    return str(result["content"][0]["text"])
 
 
 # -- opening
@@ -269,8 +265,8 @@ def test_what_a_view_waits_for_is_given_up_at_its_end() -> None:
 
 
 def test_a_view_calls_tools_and_reads_resources_of_its_server(view: HeadlessView) -> None:
-    assert tool_text(view.ask("tools/call", name="refresh")) == "sun"
-    assert tool_text(view.ask("tools/call", name="now", arguments={"city": "Faro"})) == "rain in Faro"
+    assert text_of(view.ask("tools/call", name="refresh")) == "sun"
+    assert text_of(view.ask("tools/call", name="now", arguments={"city": "Faro"})) == "rain in Faro"
     assert view.ask("resources/read", uri="note://here")["contents"][0]["text"] == "a note"
     assert view.ask("ping") == {}
     assert code(lambda: view.ask("resources/read", uri="note://nowhere")) == -32602
@@ -296,7 +292,7 @@ def test_a_call_of_a_view_passes_the_door_that_any_other_passes() -> None:
     with hosting(consent=consent) as (_, view):
         view.open()
         assert code(lambda: view.ask("tools/call", name="refresh")) == -32000
-        assert tool_text(view.ask("tools/call", name="refresh")) == "sun"
+        assert text_of(view.ask("tools/call", name="refresh")) == "sun"
     assert [each.origin for each in user.asked] == [f"the app {URI}"] * 2
     assert user.asked[0].lines()[0] == f"weather: call the tool weather/refresh? the app {URI} asks for it"
     decided = [row["decision"] for row in rows if row.get("origin") == f"the app {URI}" and "decision" in row]
@@ -481,7 +477,7 @@ def test_views_in_many_threads_take_nothing_from_each_other() -> None:
     def use(view: HeadlessView) -> list[str]:
         view.open()
         cities = [f"{id(view)} {number}" for number in range(20)]
-        texts = [tool_text(view.ask("tools/call", name="now", arguments={"city": city})) for city in cities]
+        texts = [text_of(view.ask("tools/call", name="now", arguments={"city": city})) for city in cities]
         view.view.close(0.01)
         assert texts == [f"rain in {city}" for city in cities]
         return texts

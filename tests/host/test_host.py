@@ -26,11 +26,12 @@ from mcp_ref import (
     TraceEvent,
     UrlElicitationRequired,
     reply,
+    text_of,
     url_elicitation,
 )
 from mcp_ref.client.entries import Entry
 from mcp_ref.host.models import model_names
-from tests.host.common import FREE, PATIENCE, Heard, User, free
+from tests.host.common import FREE, PATIENCE, Heard, User, free, server
 from tests.support.clock import until
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -39,20 +40,9 @@ START, TOOL = Rule("allow", "start"), Rule("allow", "tool")
 era = pytest.mark.parametrize("revision", ERAS)
 
 
-def server(name: str = "s", **tools: Any) -> Server:
-    made = Server(name)
-    for each, function in (tools or {"hello": lambda: "hello"}).items():
-        made.tool(each)(function)
-    return made
-
-
 def hosting(made: Server, *, ask: Any = None, rules: Any = FREE, revision: Any = ERAS[0], **options: Any) -> Host:
     """A host of this server, which it calls `a`."""
     return Host([Entry("a", made, revision=revision)], consent=Consent(rules, ask=ask, keep=False), **options)
-
-
-def text(result: Any) -> str:
-    return str(result["content"][0]["text"])
 
 
 class Model:
@@ -89,7 +79,7 @@ def test_a_call_becomes_a_task_only_where_the_host_follows_tasks(tasks: bool) ->
     made, seen = Server("slow"), list[TraceEvent]()
     made.tool("build", task="optional")(lambda: "built")
     with hosting(made, revision=None, tasks=tasks, trace=lambda name: seen.append) as host:
-        assert text(host.call("a/build")) == "built"
+        assert text_of(host.call("a/build")) == "built"
     assert any("taskId" in str(event.message) for event in seen) is tasks
 
 
@@ -121,9 +111,9 @@ def test_equal_tools_of_servers_that_call_themselves_alike_are_told_apart() -> N
     one, two = server("files", read=lambda: "one"), server("files", read=lambda: "two")
     with Host([Entry("b", one), Entry("a", two)], consent=free()) as host:
         assert [tool.name for tool in host.tools()] == ["b/read", "a/read"]
-        assert text(host.call("a/read")) == "two"
+        assert text_of(host.call("a/read")) == "two"
         assert [tool["name"] for tool in host.for_model()] == ["b__read", "a__read"]
-        assert text(host.call_for_model("b__read", {})) == "one"
+        assert text_of(host.call_for_model("b__read", {})) == "one"
         for unknown in ("read", "a/read", "c__read"):
             assert host.call_for_model(unknown, {})["isError"] is True
 
@@ -186,7 +176,7 @@ def test_a_definition_that_changed_is_blocked_until_somebody_has_seen_the_differ
         with Host([entry], consent=Consent([START], ask=user, keep=tmp_path), on_event=heard) as host:
             [tool], offered = host.tools(), len(host.for_model())
             try:
-                return tool.state, offered, text(host.call("shop/pay"))
+                return tool.state, offered, text_of(host.call("shop/pay"))
             except ConsentRefused as refused:
                 return tool.state, offered, refused.kind
 
@@ -297,7 +287,7 @@ def edited(question: Any) -> Answer:
 def test_sampling_has_two_gates_and_the_user_can_edit_at_both(revision: str) -> None:
     model, user = Model(), User(edited)
     with hosting(asking(), revision=revision, rules=[START, TOOL], ask=user, model=model) as host:
-        assert "a better answer" in text(host.call("a/sample"))
+        assert "a better answer" in text_of(host.call("a/sample"))
         host.call("a/sample")
     # Whether anything may go to the model is asked once a run.
     assert user.kinds == ["sampling", "model", "answer", "sampling", "answer"]
@@ -356,7 +346,7 @@ def test_what_a_rule_denies_is_not_declared(revision: str, tmp_path: Path) -> No
 def test_a_form_is_answered_by_the_user_alone_and_one_that_wants_a_password_is_pointed_out(revision: str) -> None:
     user = User(Answer(True, value={"name": "me", "password": ""}))
     with hosting(asking(), revision=revision, rules=[*FREE, Rule("allow", "form")], ask=user) as host:
-        assert "'name': 'me'" in text(host.call("a/form"))
+        assert "'name': 'me'" in text_of(host.call("a/form"))
     assert list(user.asked[0].warnings) == ["a form must not ask for secrets: password"]
 
 
@@ -364,7 +354,7 @@ def test_a_form_is_answered_by_the_user_alone_and_one_that_wants_a_password_is_p
 def test_a_page_is_opened_once_the_user_agreed_to_its_whole_url(revision: str) -> None:
     opened, user = list[str](), User(True, False)
     with hosting(asking(), revision=revision, ask=user, browse=opened.append) as host:
-        assert [text(host.call("a/page")) for _ in range(2)] == ["accept", "decline"]
+        assert [text_of(host.call("a/page")) for _ in range(2)] == ["accept", "decline"]
     assert opened == ["https://xn--e1awd7f.example/pay"]
     assert user.asked[0].shown["url"] == opened[0] and "Punycode" in str(user.asked[0].warnings)
 
@@ -375,7 +365,7 @@ def test_a_page_is_fetched_by_nobody_but_the_browser() -> None:
         site.setblocking(False)
         url = f"http://127.0.0.1:{site.getsockname()[1]}/pay"
         with hosting(asking(), ask=User(True, False), browse=opened.append) as host:
-            assert [text(host.call("a/page", {"url": url})) for _ in range(2)] == ["accept", "decline"]
+            assert [text_of(host.call("a/page", {"url": url})) for _ in range(2)] == ["accept", "decline"]
         with pytest.raises(BlockingIOError):
             site.accept()
     assert opened == [url]
@@ -389,11 +379,11 @@ def test_each_server_is_told_its_own_roots_and_only_by_consent(revision: str, tm
     user = User(lambda question: question.server != "c")
     entries = [Entry(name, asking(), revision=revision, roots=(str(own),) if name == "a" else None) for name in "abc"]
     with Host(entries, consent=Consent([START, TOOL], ask=user, keep=False), roots=[shared]) as host:
-        told = {name: text(host.call(f"{name}/roots")) for name in "abc"}
+        told = {name: text_of(host.call(f"{name}/roots")) for name in "abc"}
         assert "own" in told["a"] and "shared" not in told["a"] and "shared" in told["b"] and told["c"] == "[]"
         host.set_roots([shared, later])
-        assert "later" in text(host.call("b/roots"))
-        assert "later" not in text(host.call("a/roots"))
+        assert "later" in text_of(host.call("b/roots"))
+        assert "later" not in text_of(host.call("a/roots"))
 
 
 def test_a_server_is_told_when_the_roots_have_changed(tmp_path: Path) -> None:
@@ -418,7 +408,7 @@ def test_a_server_that_asks_too_often_is_refused_without_a_question() -> None:
         return refused
 
     with hosting(made, rules=[START, TOOL], ask=user, model=Model(), on_event=heard) as host:
-        assert text(host.call("a/flood")) == "5"
+        assert text_of(host.call("a/flood")) == "5"
         assert heard.wait("a", "notice", "it asks too often")
     assert len(user.asked) == 10 and len([e for e in heard.events if e[1] == "notice"]) == 1
 
@@ -445,9 +435,9 @@ def test_a_tool_that_goes_wrong_is_a_result_for_the_model() -> None:
 
     with hosting(server(fails=fails)) as host:
         host.for_model()
-        assert "no" in text(host.call_for_model("a__fails", {}))
+        assert "no" in text_of(host.call_for_model("a__fails", {}))
         host.consent.add(Rule("deny", "tool"))
-        assert "consent was refused" in text(host.call_for_model("a__fails", {}))
+        assert "consent was refused" in text_of(host.call_for_model("a__fails", {}))
 
 
 def test_a_host_without_a_model_completes_nothing() -> None:
@@ -494,7 +484,7 @@ def guarded(opened: list[str], calls: list[str]) -> Server:
 def test_a_page_that_a_call_requires_is_asked_about_and_the_call_is_offered_again() -> None:
     opened, calls, user = list[str](), list[str](), User(True)
     with hosting(guarded(opened, calls), ask=user, browse=opened.append) as host:
-        assert text(host.call("a/files", {"where": "here"})) == "the files of here"
+        assert text_of(host.call("a/files", {"where": "here"})) == "the files of here"
     assert user.kinds == ["url", "again"] and calls == ["here", "here"]
     assert opened == ["https://pay.example/1"]
 
@@ -534,7 +524,7 @@ def test_a_tool_that_changes_while_the_user_visits_a_page_is_not_called_again() 
 def test_a_no_at_the_review_of_a_form_sends_nothing(no: Any, revision: str) -> None:
     seen: list[Any] = []
     with hosting(asking(), revision=revision, ask=User(no), trace=lambda name: seen.append) as host:
-        assert text(host.call("a/form")) == str({"action": "cancel" if no is raises else "decline"})
+        assert text_of(host.call("a/form")) == str({"action": "cancel" if no is raises else "decline"})
     assert "'name': 'me'" not in str(seen) and "accept" not in str([getattr(each, "message", 0) for each in seen])
 
 

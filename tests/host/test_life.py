@@ -32,7 +32,7 @@ from mcp_ref.errors import McpError
 from mcp_ref.host import life
 from mcp_ref.host.life import NEXT
 from mcp_ref.kit.threads.deadline import Deadline
-from tests.host.common import FREE, PATIENCE, Heard, User, free, hostile
+from tests.host.common import FREE, PATIENCE, Heard, User, free, hostile, server
 from tests.support.clock import until
 from tests.support.wire import Background
 
@@ -43,12 +43,6 @@ EVENTS = ("ask", "allow", "refuse", "opened", "broken", "lost", "give up", "stop
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(life, "RESTART_INTERVAL", 0.01)
-
-
-def server(name: str = "s") -> Server:
-    made = Server(name)
-    made.tool("hello")(lambda: "hello")
-    return made
 
 
 def test_every_event_in_every_state_leads_where_the_table_says() -> None:
