@@ -78,7 +78,7 @@ def test_a_session_of_a_slow_server_counts_whatever_comes_of_the_probe(initializ
 
 @pytest.mark.parametrize(("late", "code"), [(True, -32601), (False, -32022)], ids=["answered late", "not answered"])
 def test_a_slow_server_that_refuses_initialize_is_probed_once_more(late: bool, code: int) -> None:
-    with connecting(probe_timeout=0.2) as (client, wire, under_way):
+    with connecting(probe_timeout=0.5) as (client, wire, under_way):
         probe, _, request = (wire.receive() for _ in range(3))
         if late:
             wire.answer(probe["id"], discovered())

@@ -86,26 +86,21 @@ def test_a_list_can_be_asked_for_again_from_the_beginning() -> None:
 def test_a_list_whose_cursor_is_refused_is_begun_again_once() -> None:
     refused = ErrorResponse(-32602, "Invalid cursor")
 
-    def walked(*answers: Any) -> tuple[Any, list[Any]]:
-        class Caller(FakeCaller):
-            def request(self, method: str, params: Any = None, options: Any = None) -> Any:
-                self.asked.append((method, params, options))
-                answer = answers[len(self.asked) - 1]
-                if isinstance(answer, Exception):
-                    raise answer
-                return {"tools": [answer[0]], **({"nextCursor": answer[1]} if answer[1] else {})}
+    def page(tool: int, cursor: str | None) -> Any:
+        return {"tools": [tool], **({"nextCursor": cursor} if cursor else {})}
 
-        caller = Caller()
+    def walked(*answers: Any) -> tuple[Any, list[Any]]:
+        caller = FakeCaller(*answers)
         try:
             found: Any = walk(caller, "tools/list", "tools", {})
         except ErrorResponse as problem:
             found = problem.code
         return found, [(params or {}).get("cursor") for _, params, _ in caller.asked]
 
-    assert walked((1, "x"), refused, (2, "y"), (3, None)) == ([2, 3], [None, "x", None, "y"])
-    assert walked((1, "x"), refused, (1, "x"), refused) == (-32602, [None, "x", None, "x"])
+    assert walked(page(1, "x"), refused, page(2, "y"), page(3, None)) == ([2, 3], [None, "x", None, "y"])
+    assert walked(page(1, "x"), refused, page(1, "x"), refused) == (-32602, [None, "x", None, "x"])
     assert walked(refused) == (-32602, [None])
-    assert walked((1, "x"), ErrorResponse(-32603, "Internal error")) == (-32603, [None, "x"])
+    assert walked(page(1, "x"), ErrorResponse(-32603, "Internal error")) == (-32603, [None, "x"])
 
 
 def test_a_cursor_that_the_server_forgot_ends_the_pages_that_were_kept() -> None:
@@ -161,14 +156,8 @@ def test_nothing_is_decided_by_who_the_other_side_says_it_is(info: Any) -> None:
 def test_a_client_answers_no_request_of_the_server_and_goes_on(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs: list[Any] = []
-    run = Workers.run
-
-    def noted(self: Workers, job: Any, **how: Any) -> bool:
-        jobs.append(job)
-        return run(self, job, **how)
-
-    monkeypatch.setattr(Workers, "run", noted)
+    jobs, run = list[Any](), Workers.run
+    monkeypatch.setattr(Workers, "run", lambda self, job, **how: jobs.append(job) or run(self, job, **how))
     with open_client(MODERN, {"tools": {}}, roots=[]) as (client, wire):
         jobs.clear()
         for method in ("ping", "roots/list", "sampling/createMessage", "no/such"):

@@ -45,11 +45,10 @@ class FakeStream:
     """A stream whose messages the test says, before or while it is read."""
 
     def __init__(self, *said: Any) -> None:
-        self.inbox: SimpleQueue[Any] = SimpleQueue()
-        self.handed = threading.Semaphore(0)
+        self.inbox, self.closed = SimpleQueue[Any](), list[str]()
+        self.handed, self.reading = threading.Semaphore(0), threading.Event()
         self.deadline = Deadline(None)
-        self.reading = threading.Event()
-        self.closed: list[str] = []
+        self.once_given_up: Any = GIVEN_UP
         for each in said:
             self.inbox.put(each)
 
@@ -60,13 +59,9 @@ class FakeStream:
         self.say(ACKNOWLEDGED, notifications=honoured)
         return self
 
-    @property
-    def lifted(self) -> bool:
-        return self.deadline.left() is None
-
     def run(self, row: SentRequest) -> Any:
         """Return what `Connection.request` does."""
-        self.deadline, row.on_give_up = row.deadline, self.given_up
+        self.deadline, row.on_give_up = row.deadline, lambda: self.inbox.put(self.once_given_up)
         try:
             if not row.empty():
                 raise row.get()
@@ -96,19 +91,13 @@ class FakeStream:
             raise message
         return message
 
-    def given_up(self) -> None:
-        self.inbox.put(GIVEN_UP)
-
 
 def note(method: str, **params: Any) -> Any:
     return {"jsonrpc": "2.0", "method": method, "params": {**params, "_meta": {ID: 1}}}
 
 
 CLOSING: Any = {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "_meta": {ID: 1}}}
-
-
-def failing(code: int = -32603) -> Any:
-    return {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": "no"}}
+FAILING: Any = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "no"}}
 
 
 class FakeClient:
@@ -184,9 +173,9 @@ def test_entering_waits_for_the_acknowledgement_and_from_then_on_there_is_no_lim
     stream = FakeStream()
     events = listen(FakeClient(stream), tools=True, timeout=PATIENCE)
     entering = Background(events.__enter__)
-    assert stream.reading.wait(PATIENCE) and not stream.lifted
+    assert stream.reading.wait(PATIENCE) and stream.deadline.left() is not None
     stream.acknowledge(toolsListChanged=True)
-    assert entering.outcome() is events and stream.lifted
+    assert entering.outcome() is events and stream.deadline.left() is None
     assert events.honoured == {"toolsListChanged": True}
     events.close()
 
@@ -260,7 +249,7 @@ def test_the_server_ends_it_in_any_of_the_ways_there_are(last: list[Any]) -> Non
 @pytest.mark.parametrize(
     ("last", "error", "says"),
     [
-        (failing(), ErrorResponse, "no"),
+        (FAILING, ErrorResponse, "no"),
         (
             {**CLOSING, "result": {"resultType": "com.example/odd"}},
             RemoteProtocolError,
@@ -298,7 +287,7 @@ def test_leaving_the_block_tells_the_server_once() -> None:
 def test_whatever_closing_does_to_the_stream_the_iteration_ends_quietly(problem: McpError) -> None:
     stream = acknowledged()
     client = FakeClient(stream, acknowledged())
-    stream.given_up = lambda: stream.inbox.put(problem)  # type: ignore[method-assign]
+    stream.once_given_up = problem
     with listen(client, tools=True) as events:
         assert stream.reading.wait(PATIENCE)
         events.close()
@@ -336,7 +325,7 @@ def test_a_stream_that_breaks_is_asked_for_again() -> None:
         assert [event.method for event in events] == [TOOLS, PROMPTS]
     assert client.asked == [client.asked[0]] * 2
     assert reopened == [{"toolsListChanged": True, "promptsListChanged": True}]
-    assert second.lifted
+    assert second.deadline.left() is None
 
 
 def test_it_is_not_asked_for_again_where_that_is_not_wanted() -> None:
@@ -360,7 +349,7 @@ def test_it_is_not_asked_for_again_where_that_is_not_wanted() -> None:
         (FakeStream(RequestTimeout("no acknowledgement")), None),
         (HttpStatusError(401), HttpStatusError),
         (LocalProtocolError("the client is closed"), LocalProtocolError),
-        (FakeStream(failing()), ErrorResponse),
+        (FakeStream(FAILING), ErrorResponse),
         (FakeStream(CLOSING), RemoteProtocolError),
     ],
 )

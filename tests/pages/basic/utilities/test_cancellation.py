@@ -221,7 +221,12 @@ def test_both_sides_log_the_reason(caplog: pytest.LogCaptureFixture) -> None:
 def test_race_cancellation_and_answer_at_the_same_moment_have_one_winner() -> None:
     """Whichever comes first owns the request: one answer or none, never two, and the next one is served."""
     start = threading.Barrier(2, timeout=PATIENCE)
-    with a_peer(lambda incoming: start.wait() and {} or {}, cap=1) as (peer, wire):
+
+    def answer(incoming: ServedRequest) -> Any:
+        start.wait()
+        return {}
+
+    with a_peer(answer) as (peer, wire):
         for request_id in range(50):
             ask(wire, request_id)
             start.wait()
