@@ -79,9 +79,10 @@ def test_an_urgent_job_passes_those_that_wait_for_a_place(pool: Any) -> None:
     workers, waiting = pool(1), Gate()
     busy = begun(workers)
     workers.run(waiting)
-    urgent = begun(workers, urgent=True)
-    urgent.go.set()
-    assert urgent.done.wait(PATIENCE)
+    for _ in range(2):
+        urgent = begun(workers, urgent=True)
+        urgent.go.set()
+        assert urgent.done.wait(PATIENCE)
     assert len(workers.waiting) == 1, "the thread that ran the urgent job must not take a handler above the cap"
     assert not waiting.running.is_set()
     busy.go.set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -203,7 +202,7 @@ class Model:
         self.views = [self.cache.for_(server) for server in self.SERVERS]
         self.asked: list[tuple[int, int, int, CacheableRequest]] = []
         self.given: list[Given] = []
-        self.changes: list[tuple[int, str, Callable[[str, str], bool]]] = []
+        self.changes: list[tuple[int, str, set[int]]] = []
         self.step = 0
 
     def begin(self, who: int, request: int) -> None:
@@ -220,8 +219,7 @@ class Model:
     def change(self, who: int, which: int) -> None:
         method, params, ended = CHANGES[which]
         self.views[who].changed(method, params)
-        names = {REQUESTS[index][0] + str(REQUESTS[index][1]) for index in ended}
-        self.changes.append((self.step, self.SERVERS[who], lambda name, uri: name + uri in names))
+        self.changes.append((self.step, self.SERVERS[who], ended))
 
     def tick(self, seconds: int) -> None:
         self.clock.now += seconds
@@ -237,23 +235,20 @@ class Model:
 
     def check_served(self, who: int, request: int, mark: int) -> None:
         given = self.given[mark]
-        server, from_server = self.SERVERS[who], self.SERVERS[given.who]
         assert request == given.request
-        assert server == from_server
+        assert self.SERVERS[who] == self.SERVERS[given.who]
         assert given.public or who == given.who
         assert self.clock.now < given.expires
-        for step, where, concerns in self.changes:
-            if where == server and step > given.began:
-                assert not concerns(REQUESTS[request][0], str(REQUESTS[request][1]))
+        assert not self.ended(given, self.step)
         for later in self.given[mark + 1 :]:
-            assert (later.who, later.request) != (who, request) or self.outdated(later)
+            assert (later.who, later.request) != (who, request) or self.ended(later, later.put)
 
-    def outdated(self, given: Given) -> bool:
-        name, uri = REQUESTS[given.request][0], str(REQUESTS[given.request][1])
+    def ended(self, given: Given, until: int) -> bool:
+        """Whether a change concerned what was given, after it was asked for and until then."""
         server = self.SERVERS[given.who]
         return any(
-            given.began < step <= given.put and where == server and concerns(name, uri)
-            for step, where, concerns in self.changes
+            given.began < step <= until and where == server and given.request in ended
+            for step, where, ended in self.changes
         )
 
 
