@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -181,9 +181,11 @@ def mirroring() -> Iterator[tuple[Client, Wire, Any]]:
     connecting = Background(client.connect)
     wire.answer(wire.receive()["id"], discovered(TOOLS))
     connecting.outcome()
-    with closing(client):
+    try:
         yield client, wire, transport
-    ours.close(Deadline(PATIENCE))
+    finally:
+        client.close()
+        ours.close(Deadline(PATIENCE))
 
 
 def listed(*schemas: Any) -> Any:

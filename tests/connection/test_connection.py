@@ -210,9 +210,11 @@ def over(transport: Deaf) -> Iterator[Connection]:
     """A peer over a transport of the test."""
     peer = Connection(transport, Answerer(lambda incoming: {}), terms("2025-11-25"))
     peer.start()
-    yield peer
-    transport.reads.set()
-    peer.close(Deadline(PATIENCE))
+    try:
+        yield peer
+    finally:
+        transport.reads.set()
+        peer.close(Deadline(PATIENCE))
 
 
 def test_a_peer_that_floods_and_does_not_read_is_given_up_with_few_threads(
@@ -459,7 +461,7 @@ def test_an_exchange_that_returns_without_an_answer_has_lost_it() -> None:
 
 @pytest.mark.parametrize("written", [False, True])
 @pytest.mark.parametrize("problem", [LocalProtocolError("no"), RequestTimeout("slow"), KeyboardInterrupt()])
-def test_a_request_that_was_never_sent_is_not_cancelled(
+def test_a_request_is_cancelled_where_its_exchange_ends_only_if_it_was_sent(
     problem: BaseException, written: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
