@@ -108,28 +108,21 @@ def test_a_rate_that_lets_nothing_through_is_refused_when_made(per_second: float
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
-def test_a_call_whose_time_is_over_is_cancelled_and_raises(revision: str) -> None:
-    with open_client(revision) as (client, wire):
-        call = Background(client.request, "x/y", None, {"timeout": 0.5})
+@pytest.mark.parametrize("whose", ["call", "client"])
+def test_a_call_whose_time_is_over_is_cancelled_and_raises(revision: str, whose: str) -> None:
+    limit: Any = {"timeout": 0.5}
+    with open_client(revision, **(limit if whose == "client" else {})) as (client, wire):
+        call = Background(client.request, "x/y", None, limit if whose == "call" else {})
         request_id = wire.receive()["id"]
         problem = call.outcome()
-        assert isinstance(problem, RequestTimeout)
-        assert isinstance(problem, TimeoutError)
+        assert isinstance(problem, RequestTimeout) and isinstance(problem, TimeoutError)
         cancelled = wire.receive()
         assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", request_id)
         wire.answer(request_id, {})
-        after = Background(client.request, "x/y")
+        # A call may also have no limit at all.
+        after = Background(client.request, "x/y", None, {"timeout": None})
         wire.answer(wire.receive()["id"], {"after": 1})
         assert after.outcome() == {"after": 1}
-
-
-def test_every_call_has_a_timeout_unless_it_says_none() -> None:
-    with to_client(timeout=0.5) as (client, wire):
-        assert isinstance(Background(client.ping).outcome(), RequestTimeout)
-        assert [wire.receive()["method"] for _ in range(2)] == ["ping", "notifications/cancelled"]
-        patient = Background(client.ping, timeout=None)
-        wire.answer(wire.receive()["id"], {})
-        assert patient.outcome() is None
 
 
 def test_the_default_timeout_is_a_minute_and_ten_seconds_for_the_opening() -> None:
