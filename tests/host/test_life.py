@@ -225,13 +225,13 @@ def test_names_that_there_are_not_are_refused() -> None:
 
 def test_a_configuration_is_a_file_or_a_dict(tmp_path: Path) -> None:
     weather = {"command": sys.executable, "args": ["examples/weather.py"], "cwd": os.getcwd()}
-    config = {"mcpServers": {"weather": weather, "wrong": {}}}
-    (tmp_path / "mcp.json").write_text(json.dumps(config), "utf-8")
-    for given in (tmp_path / "mcp.json", config):
-        with Host(given, consent=free()) as host:
-            assert host.servers["wrong"].problem is not None
-            assert "sun" in host.call("weather/forecast", {"city": "Lisbon"})["content"][0]["text"]
-    assert Host(str(tmp_path / "mcp.json")).servers.keys() == config["mcpServers"].keys()
+    config, path = {"mcpServers": {"weather": weather, "wrong": {}}}, tmp_path / "mcp.json"
+    path.write_text(json.dumps(config), "utf-8")
+    bound = [[each.bound for each in Host(given).servers.values()] for given in (config, path, str(path))]
+    assert bound[0] == bound[1] == bound[2]
+    with Host(path, consent=free()) as host:
+        assert host.servers["wrong"].problem is not None
+        assert "sun" in host.call("weather/forecast", {"city": "Lisbon"})["content"][0]["text"]
 
 
 def test_a_server_gets_the_named_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:

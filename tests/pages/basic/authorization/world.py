@@ -224,8 +224,8 @@ class World(Site):
         return [asked.form for asked in self.sent("/token")]
 
 
-def told(world: World) -> AuthorizationError:
-    """The error that a login ends with."""
+def told(world: World, auth: Any = None, **options: Any) -> AuthorizationError:
+    """The error with which a client cannot connect."""
     with pytest.raises(AuthorizationError) as caught:
-        world.client().connect()
+        world.client(auth, **options).connect()
     return caught.value
