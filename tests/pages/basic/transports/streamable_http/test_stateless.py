@@ -392,10 +392,9 @@ INITIALIZE = {
 READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
-def features(server: Server) -> Server:
-    @server.tool()
-    def echo(text: str = "hi") -> str:
-        return text
+def speaking(*revisions: str) -> Server:
+    """A server with a tool that says which revision is spoken; of all revisions, unless some are named."""
+    server = Server("s", revisions=revisions) if revisions else Server("s")
 
     @server.tool()
     def spoken(ctx: Context) -> str:
@@ -406,7 +405,7 @@ def features(server: Server) -> Server:
 
 @pytest.fixture
 def both() -> Iterator[ModernFront]:
-    with ModernFront(features(Server("s"))) as front:
+    with ModernFront(speaking()) as front:
         yield front
 
 
@@ -511,7 +510,7 @@ def test_what_is_half_of_one_era_and_half_of_the_other_is_refused(
 
 @pytest.mark.parametrize("revisions", [[MODERN], [MODERN, "2024-11-05"]])
 def test_a_url_of_the_stateless_era_alone_refuses_sessions(revisions: Any) -> None:
-    with ModernFront(features(Server("s", revisions=revisions))) as front:
+    with ModernFront(speaking(*revisions)) as front:
         assert front.post(called("spoken")).json["result"]["content"][0]["text"] == MODERN
         for version in (None, "2025-11-25", MODERN):
             reply = legacy(front, INITIALIZE, version=version)
@@ -528,7 +527,7 @@ def test_a_url_of_the_stateless_era_alone_refuses_sessions(revisions: Any) -> No
 def test_a_url_of_the_session_era_alone_refuses_the_stateless_era_with_no_error_of_it(
     message: Any, sessions: bool
 ) -> None:
-    with ModernFront(features(Server("s", revisions=LEGACY)), sessions=sessions) as front:
+    with ModernFront(speaking(*LEGACY), sessions=sessions) as front:
         status, _, code = error_of(front.post(message))
         # A client that can do both takes this for: an earlier server.
         assert status == 400 and code not in STATELESS_ERRORS
@@ -544,9 +543,9 @@ def test_a_url_of_the_session_era_alone_refuses_the_stateless_era_with_no_error_
     ],
 )
 def test_a_service_serves_what_its_server_speaks(revisions: Any, sse: str | None, posted: int, opened: int) -> None:
-    server = features(Server("s", revisions=revisions))
+    server = speaking(*revisions)
     with server.serve_http(sse_path=sse) as http, Wire(http._http.address) as wire:
-        assert wire.ask(post(called("echo"))).status == posted
+        assert wire.ask(post(called("spoken"))).status == posted
         assert wire.ask(session_post(INITIALIZE)).status == opened
         if sse is not None:
             wire.send(request("GET", sse, accept="text/event-stream"))
