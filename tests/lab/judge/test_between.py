@@ -178,6 +178,7 @@ NO_MESSAGE = b"A server MUST NOT write anything to its standard output that is n
         (ANSWERS_TEXT, ("--strict",), b'hello\n{"jsonrpc": "2.0", "id": "1", "result": {}}\n', 3,
          [NO_MESSAGE, b"2 findings"]),
     ],
+    ids=["half a line", "strict"],
 )  # fmt: skip
 def test_the_client_sees_its_server_and_what_is_wrong_is_told_on_stderr(
     program: str, options: tuple[str, ...], out: bytes, code: int, told: list[bytes]
@@ -236,20 +237,15 @@ def test_a_command_that_does_not_exist_is_one_sentence(capsys: pytest.CaptureFix
     assert out == "" and err.count("\n") == 1 and "no-such-command" in err
 
 
-def test_two_at_once_do_not_write_into_each_others_trace(tmp_path: Path) -> None:
-    trace = tmp_path / "t.jsonl"
-    one = between(sys.executable, "-c", MIRROR, options=("--trace", str(trace)))
-    assert one.stdin and one.stdout
-    one.stdin.write(PING % 1)
-    one.stdin.flush()
-    assert one.stdout.readline() == PING % 1
-    two = between(sys.executable, "-c", MIRROR, options=("--trace", str(trace)))
-    out, err = two.communicate(PING % 2, timeout=PATIENCE * 3)
-    assert out == PING % 2 and b"t-2.jsonl" in err
-    one.communicate(timeout=PATIENCE * 3)
-    for number, file in ((1, trace), (2, tmp_path / "t-2.jsonl")):
-        said = [event.message for event in read_trace(file) if isinstance(event.message, dict)]
-        assert [message["id"] for message in said] == [number, number]
+def test_a_trace_that_another_process_writes_is_left_alone(tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    with (tmp_path / "t.jsonl").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        child = between(sys.executable, "-c", MIRROR, options=("--trace", other.name))
+        out, err = child.communicate(PING % 2, timeout=PATIENCE)
+    assert out == PING % 2 and b"t-2.jsonl" in err and not Path(other.name).read_text()
+    said = [event.message for event in read_trace(tmp_path / "t-2.jsonl") if isinstance(event.message, dict)]
+    assert [message["id"] for message in said] == [2, 2]
 
 
 WHOLE: dict[str, Any] = {

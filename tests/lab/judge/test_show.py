@@ -65,12 +65,7 @@ def test_the_command_writes_one_file(tmp_path: Path) -> None:
 
 
 def test_a_row_names_its_tool_and_says_that_it_failed() -> None:
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "buy", "arguments": {}}}
-    answered = {"jsonrpc": "2.0", "id": 1, "result": {"content": [], "isError": True}}
-    trace = [
-        TraceEvent(number, 0.0, "main", direction, "server", message, "stdio")
-        for number, (direction, message) in enumerate((("send", asked), ("receive", answered)), 1)
-    ]
+    trace = stdio([C(1, "tools/call", name="buy", arguments={}), S(1, content=[], isError=True)])
     rows = made(page(trace, [], "t"))["rows"]
     assert [(row["name"], row["failed"]) for row in rows] == [("buy", False), ("buy", True)]
 
