@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="how much memory a process has is not told here")
 @pytest.mark.parametrize("store", ["memory", "sqlite"])
 def test_an_owner_who_floods_fills_neither_memory_nor_disk_and_holds_nobody_up(store: str) -> None:
-    command = [sys.executable, "-m", "tests.soak.tasks", "--seconds", "10", "--store", store]
+    command = [sys.executable, "-m", "tests.soak.tasks", "--seconds", "5", "--store", store]
     # Other tests run beside this one: what it measures of time counts when it is run alone.
     command += ["--times", "8"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
