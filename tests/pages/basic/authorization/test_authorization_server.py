@@ -20,7 +20,7 @@ from mcp_ref.lab.testing import authorization_server as page
 from mcp_ref.lab.testing.authorization_server import AuthorizationServer
 from mcp_ref.pages.basic.authorization.metadata import s256
 from tests.pages.basic.authorization.guarded import notes
-from tests.pages.basic.authorization.issuer import issuing
+from tests.pages.basic.authorization.issuer import Issuer
 from tests.pages.basic.authorization.world import present
 from tests.pages.basic.transports.streamable_http.modern import called, mirrored
 from tests.pages.basic.transports.streamable_http.replies import BOTH
@@ -370,7 +370,7 @@ def test_a_third_party_signs_the_user_in_and_may_take_it_back() -> None:
 
 
 def test_a_client_may_be_the_url_of_its_metadata() -> None:
-    with issuing() as web, site(documents=True) as here, site() as without:
+    with Issuer() as web, site(documents=True) as here, site() as without:
         url = f"{web.url}/client.json"
         web.publish("/client.json", {"client_id": url, "client_name": "Doc", "redirect_uris": [BACK]})
         assert "Doc" in here.ask(url).text and "on this computer" in here.ask(url).text
@@ -388,7 +388,7 @@ def test_a_client_may_be_the_url_of_its_metadata() -> None:
         web.status = 302
         web.publish("/keys2", {"client_id": url, "redirect_uris": [BACK]})
         assert here.ask(url).status_code == 400
-        assert "/keys2" not in web.asked
+        assert "/keys2" not in web.paths()
         asked = len(web.asked)
         with site(documents=lambda url: url.startswith("https://trusted.example/")) as choosy:
             assert choosy.ask(url).status_code == 400

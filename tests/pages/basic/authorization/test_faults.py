@@ -24,6 +24,7 @@ from mcp_ref import (
 )
 from mcp_ref.testing import AuthorizationServer
 from tests.pages.basic.authorization.world import WAIT, World, answer
+from tests.slow import slow_but
 from tests.support.clock import until
 from tests.support.wire import Background, at_once
 
@@ -35,7 +36,7 @@ FAULTS: dict[str, Any] = {"the connection breaks": DROP, "it fails": answer({}, 
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", slow_but(["the connection breaks", "it fails"], FAULTS))
 def test_a_fetch_that_fails_once_is_an_error_in_time_and_the_next_call_works(
     world: World, path: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,7 +53,7 @@ def test_a_fetch_that_fails_once_is_an_error_in_time_and_the_next_call_works(
         world.trust(world.other if path == "/register" else world.issuer)
         with monkeypatch.context() as patch:
             if fault == "it is too slow":
-                patch.setattr("mcp_ref.kit.http.guarded_fetch.FETCH_TIMEOUT", 0.3)
+                patch.setattr("mcp_ref.kit.http.guarded_fetch.FETCH_TIMEOUT", 1.0)
             with pytest.raises(AuthorizationError):
                 client.call_tool("t")
         assert path not in world.at and client.call_tool("t")["content"][0]["text"] == "token-2"

@@ -17,7 +17,7 @@ from mcp_ref import AuthorizationError
 from mcp_ref.pages.basic.authorization import verifiers
 from mcp_ref.pages.basic.authorization.verifiers import Introspection, JwtVerifier
 from tests.pages.basic.authorization.guarded import RESOURCE, guarded
-from tests.pages.basic.authorization.issuer import Issuer, encoded, issuing
+from tests.pages.basic.authorization.issuer import Issuer, encoded
 from tests.pages.basic.transports.streamable_http.modern import called
 from tests.support.wire import at_once
 
@@ -48,7 +48,7 @@ def signed(claims: Any, key: Any = EC, algorithm: str = "ES256", **header: Any) 
 
 @pytest.fixture
 def issuer() -> Iterator[Issuer]:
-    with issuing() as found:
+    with Issuer() as found:
         found.publish("/keys", {"keys": [jwk(EC)]})
         yield found
 
@@ -60,7 +60,7 @@ def test_a_token_of_the_issuer_says_whose_it_is_and_is_verified_once(issuer: Iss
     assert (principal.subject, principal.issuer, principal.client_id) == ("ada", issuer.url, "script")
     assert (principal.scopes, principal.audience) == ({"a", "b"}, {RESOURCE})
     assert principal.expires == claims["exp"] + 30
-    assert issuer.asked == ["/.well-known/oauth-authorization-server", "/keys"]
+    assert issuer.paths() == ["/.well-known/oauth-authorization-server", "/keys"]
     token = signed(claims)
     known = verify(token)
     monkeypatch.setattr(verify, "_verify", lambda token: pytest.fail("it is known"))
@@ -162,23 +162,23 @@ def test_forged_tokens_are_nobodys(issuer: Issuer) -> None:
     verify = JwtVerifier(issuer.url)
     assert verify(signed(issuer.claims())) is not None
     assert {name for name, token in forged(issuer).items() if verify(token) is not None} == set()
-    assert "/evil" not in issuer.asked
+    assert "/evil" not in issuer.paths()
 
 
 def test_an_unknown_key_is_looked_for_once_a_minute(issuer: Issuer, monkeypatch: Any) -> None:
     verify = JwtVerifier(issuer.url, jwks_uri=f"{issuer.url}/keys")
     assert [verify(signed(issuer.claims(), kid=f"k{n}")) for n in range(50)] == [None] * 50
-    assert issuer.asked == ["/keys"]
+    assert issuer.paths() == ["/keys"]
     issuer.publish("/keys", {"keys": [jwk(EC, "new")]})
     monkeypatch.setattr(verify, "_again", 0.0)
     assert verify(signed(issuer.claims(), kid="new")) is not None
-    assert issuer.asked == ["/keys", "/keys"]
+    assert issuer.paths() == ["/keys", "/keys"]
 
 
 def test_many_threads_fetch_the_keys_once(issuer: Issuer) -> None:
     verify = JwtVerifier(issuer.url)
     found = at_once(*(partial(verify, signed(issuer.claims(jti=str(n)))) for n in range(16)))
-    assert (None in found, issuer.asked.count("/keys")) == (False, 1)
+    assert (None in found, issuer.paths().count("/keys")) == (False, 1)
 
 
 def test_what_is_remembered_is_bounded(issuer: Issuer, monkeypatch: Any) -> None:
@@ -186,7 +186,7 @@ def test_what_is_remembered_is_bounded(issuer: Issuer, monkeypatch: Any) -> None
     verify = JwtVerifier(issuer.url)
     for number in range(100):
         assert verify(f"garbage.{number}.x") is None
-    assert (issuer.asked, len(verify._known)) == ([], 0), "garbage is not asked about, and not remembered"
+    assert (issuer.paths(), len(verify._known)) == ([], 0), "garbage is not asked about, and not remembered"
     for number in range(5):
         assert verify(signed(issuer.claims(jti=str(number)))) is not None
     assert len(verify._known) == 3
@@ -197,7 +197,7 @@ def test_without_the_authorization_server_known_tokens_go_on_and_others_get_503(
     known = signed(issuer.claims())
     with guarded(verify, authorization_servers=[issuer.url]) as server:
         assert server.ask(called("read"), known).status == 200
-        issuer.server.close()
+        issuer.close()
         verify._again = verify._fetched = float("-inf")
         assert server.ask(called("read"), known).status == 200
         # Its old keys are better than none.
@@ -218,7 +218,7 @@ def test_metadata_that_cannot_be_used(issuer: Issuer) -> None:
         issuer.publish("/.well-known/oauth-authorization-server", metadata)
         with pytest.raises(AuthorizationError):
             JwtVerifier(issuer.url)(signed(issuer.claims()))
-    assert "/keys" not in issuer.asked
+    assert "/keys" not in issuer.paths()
 
 
 def test_keys_are_not_fetched_by_a_redirect_and_of_two_that_fit_none_is_chosen(issuer: Issuer) -> None:
@@ -227,7 +227,7 @@ def test_keys_are_not_fetched_by_a_redirect_and_of_two_that_fit_none_is_chosen(i
     issuer.status = 302
     with pytest.raises(AuthorizationError):
         verify(signed(issuer.claims()))
-    assert "/keys2" not in issuer.asked
+    assert "/keys2" not in issuer.paths()
     issuer.status = 200
     issuer.publish("/keys", {"keys": [jwk(EC, None), jwk(ec.generate_private_key(ec.SECP256R1()), None)]})
     assert JwtVerifier(issuer.url)(signed(issuer.claims(), kid=None)) is None
@@ -255,7 +255,7 @@ def test_an_active_token_is_asked_about_once_in_ten_seconds(issuer: Issuer, monk
     for _ in range(3):
         principal = verify("opaque")
         assert principal is not None and (principal.subject, principal.scopes) == ("ada", {"a", "b"})
-    assert issuer.asked == ["opaque"]
+    assert [asked.form["token"] for asked in issuer.asked] == ["opaque"]
     issuer.active.clear()
     later = time.time() + 10.1
     monkeypatch.setattr(time, "time", lambda: later)

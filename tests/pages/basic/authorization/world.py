@@ -102,11 +102,22 @@ class Site:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         for server in self._servers:
             server.shutdown()
             server.server_close()
         for thread in self._threads:
             thread.join(WAIT)
+
+    def paths(self, host: str | None = None) -> list[str]:
+        """The paths that were asked for, on one host or both."""
+        return [asked.path for asked in self.asked if host in (None, asked.host)]
+
+    def sent(self, path: str, host: str | None = None) -> list[Asked]:
+        """What was sent to a path, on one host or both."""
+        return [asked for asked in self.asked if asked.path == path and host in (None, asked.host)]
 
 
 class World(Site):
@@ -210,14 +221,6 @@ class World(Site):
     def trust(self, issuer: str) -> None:
         """The MCP server trusts this authorization server from now on."""
         self.resource["authorization_servers"] = [issuer]
-
-    def sent(self, path: str, host: str | None = None) -> list[Asked]:
-        """What was sent to a path, on one host or both."""
-        return [asked for asked in self.asked if asked.path == path and host in (None, asked.host)]
-
-    def paths(self, host: str | None = None) -> list[str]:
-        """The paths that were asked for, on one host or both."""
-        return [asked.path for asked in self.asked if host in (None, asked.host)]
 
     def forms(self) -> list[dict[str, str]]:
         """Return what was sent to the token endpoint."""
