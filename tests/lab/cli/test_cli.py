@@ -301,11 +301,14 @@ def test_who_cannot_be_asked_declares_nothing(capsys: Capture, asking: list[str]
 @pytest.mark.skipif(os.name != "posix", reason="terminals are POSIX")
 def test_at_a_terminal_each_field_is_asked_for_and_a_wrong_answer_again(asking: list[str]) -> None:
     ours, theirs = os.openpty()
+    root = Path(__file__).parents[3]
+    unhurried = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'tests' / 'unhurried'}"}
     try:
         os.write(ours, b"middle\nwindow\n\nno\n")
         done = subprocess.run(
             [sys.executable, "-m", "mcp_ref", "call", "book", *asking],
             stdin=theirs,
+            env=unhurried,
             capture_output=True,
             text=True,
             timeout=60,
