@@ -39,42 +39,15 @@ def answer(params: dict[str, Any]) -> Any:
     return reply("Paris", model="none")
 
 
-def connect(client: Client) -> None:
-    """Connecting is all: the server declares no tools, so there is nothing to list."""
-
-
-def tools_call(client: Client) -> None:
-    client.list_tools()
-    client.call_tool("add_numbers", {"a": 5, "b": 3})
-
-
 def call_first_tool(client: Client) -> None:
     tools = client.list_tools()
     client.call_tool(tools[0]["name"])
-
-
-def list_tools(client: Client) -> None:
-    client.list_tools()
-
-
-def elicitation_defaults(client: Client) -> None:
-    client.list_tools()
-    client.call_tool("test_client_elicitation_defaults")
-
-
-def sse_retry(client: Client) -> None:
-    client.call_tool("test_reconnection")
 
 
 def preserve_schema(client: Client) -> None:
     tools = {tool["name"]: tool for tool in client.list_tools()}
     schema = tools["json_schema_2020_12_tool"]["inputSchema"]
     client.call_tool("json_schema_echo", {"schema": schema})
-
-
-def request_metadata(client: Client) -> None:
-    """The server declares nothing, so the only question is what it is."""
-    client.discover(cached=False)
 
 
 def request_state(client: Client) -> None:
@@ -113,19 +86,24 @@ def read_skills(client: Client) -> None:
             print(mismatch.reason, mismatch, file=sys.stderr)
 
 
-SCENARIOS: dict[str, Callable[[Client], None]] = {
-    "initialize": connect,
-    "tools_call": tools_call,
-    "elicitation-sep1034-client-defaults": elicitation_defaults,
-    "sse-retry": sse_retry,
+def call(name: str, **arguments: Any) -> Callable[[Client], object]:
+    """What a client does that calls one tool."""
+    return lambda client: (client.list_tools(), client.call_tool(name, arguments))
+
+
+SCENARIOS: dict[str, Callable[[Client], object]] = {
+    "initialize": lambda client: None,  # the server declares no tools, so there is nothing to list
+    "tools_call": call("add_numbers", a=5, b=3),
+    "elicitation-sep1034-client-defaults": call("test_client_elicitation_defaults"),
+    "sse-retry": lambda client: client.call_tool("test_reconnection"),
     "json-schema-2020-12-preservation": preserve_schema,
-    "json-schema-ref-no-deref": list_tools,
-    "request-metadata": request_metadata,
+    "json-schema-ref-no-deref": lambda client: client.list_tools(),
+    "request-metadata": lambda client: client.discover(cached=False),  # the server declares nothing
     "sep-2322-client-request-state": request_state,
     "http-standard-headers": standard_headers,
     "http-custom-headers": custom_headers,
     "http-invalid-tool-headers": invalid_tool_headers,
-    "sep-2640-client-no-prefetch": lambda client: print(len(client.list_skills())),
+    "sep-2640-client-no-prefetch": lambda client: client.list_skills(),
     **{f"sep-2640-client-verify-{what}": read_skills for what in ("digest", "size", "frontmatter")},
 }
 

@@ -56,7 +56,7 @@ def test_the_end_of_a_session_is_told_to_our_server(peer: str, drivers: Drivers)
     assert [each.get("status") for each in ended if each] == [None, 200]
 
 
-@pytest.mark.parametrize("peer", [NEW_SDK, TYPESCRIPT, OLD_SDK])
+@pytest.mark.parametrize("peer", [NEW_SDK, OLD_SDK])
 def test_the_end_of_the_event_stream_of_2024_11_05_ends_the_session(peer: str) -> None:
     with served(peer, "sse") as server, Ours(server.url) as talk:
         assert talk.say("add", {"a": 1, "b": 2}) == "3"

@@ -1,7 +1,7 @@
 /* A server made with version 1 of the official SDK for TypeScript, for what becomes of sessions over HTTP. What else
 that SDK offers, the server "everything" has.
 
-Usage: NODE_PATH=node_modules node ts_server.mjs http | resumable | sse [PORT]
+Usage: NODE_PATH=node_modules node ts_server.mjs http | resumable [PORT]
 
 It prints its URL, and then a line for each request, such as "DELETE 200". */
 
@@ -12,7 +12,6 @@ import { createRequire } from "node:module";
 // Only `require` looks where NODE_PATH says.
 const require = createRequire(import.meta.url);
 const { Server } = require("@modelcontextprotocol/sdk/server/index.js");
-const { SSEServerTransport } = require("@modelcontextprotocol/sdk/server/sse.js");
 const { StreamableHTTPServerTransport } = require("@modelcontextprotocol/sdk/server/streamableHttp.js");
 const types = require("@modelcontextprotocol/sdk/types.js");
 
@@ -129,29 +128,13 @@ async function streamable(request, response) {
   await transport.handleRequest(request, response);
 }
 
-async function events(request, response, url) {
-  if (url.pathname === "/sse" && request.method === "GET") {
-    const transport = new SSEServerTransport("/messages", response);
-    sessions.set(transport.sessionId, transport);
-    await converse(transport);
-  } else if (url.pathname === "/messages" && request.method === "POST") {
-    const transport = sessions.get(url.searchParams.get("sessionId"));
-    if (transport === undefined) return refuse(response, 404, "Session not found");
-    await transport.handlePostMessage(request, response);
-  } else {
-    refuse(response, url.pathname === "/sse" ? 405 : 404, "No such endpoint");
-  }
-}
-
 const listening = createServer((request, response) => {
-  const url = new URL(request.url, "http://127.0.0.1");
   response.on("finish", () => console.log(`${request.method} ${response.statusCode}`));
-  const answered = way === "sse" ? events(request, response, url) : streamable(request, response);
-  answered.catch((problem) => {
+  streamable(request, response).catch((problem) => {
     console.log(problem.stack);
     if (!response.headersSent) refuse(response, 500, String(problem));
   });
 });
 listening.listen(Number(port), "127.0.0.1", () => {
-  console.log(`http://127.0.0.1:${listening.address().port}${way === "sse" ? "/sse" : "/mcp"}`);
+  console.log(`http://127.0.0.1:${listening.address().port}/mcp`);
 });
