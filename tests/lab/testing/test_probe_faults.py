@@ -62,6 +62,12 @@ def faulty_rows(name: str, *only: str) -> list[Row]:
         return probed(target, wanted, options)
 
 
+def beside(name: str, names: list[str]) -> list[str]:
+    """The cases that are played beside the fault of one: a third, so that each meets the faults of a third."""
+    third = names.index(name) % 3
+    return [each for at, each in enumerate(names) if at % 3 == third]
+
+
 def test_each_case_has_a_fault_or_says_why_not() -> None:
     assert {case.name for case in cases("server")} == {*SERVERS, *WITHOUT}
 
@@ -75,12 +81,12 @@ def test_a_case_fails_against_a_server_with_its_fault(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SERVERS)
 def test_only_its_case_fails_against_a_server_with_a_fault(name: str) -> None:
-    rows = faulty_rows(name)
+    rows = faulty_rows(name, *beside(name, SERVERS), *BESIDE.get(name, ()))
     assert unmet(rows) - SOMETIMES.get(name, set()) == {name, *JUDGED.get(name, ()), *BESIDE.get(name, ())}, [
         (row.name, row.verdict, row.says) for row in rows if row.verdict not in ("pass", "skip")
     ]
     assert all(row.says and "\n" not in row.says for row in rows if row.verdict in ("fail", "warn"))
-    assert sum(row.verdict == "pass" for row in rows) > 25
+    assert sum(row.verdict == "pass" for row in rows) > 4
 
 
 def unmet(rows: list[Row]) -> set[str]:
@@ -198,8 +204,10 @@ JUDGED_CLIENTS = {
     "ids/unused": {"id_not_used_before"},
     "opening/first": {"initialize_comes_first"},
     "opening/initialized": {"initialized_is_sent"},
+    "opening/waits": {"initialized_is_sent"},
     "pagination/end": {"cursors_go_back_as_they_came"},
 }
+"""Rules by which the checker finds the same fault in the other cases that are played, if they come as far."""
 BESIDE_CLIENTS = {
     "opening/waits": {
         "opening/initialized": "what is sent too soon comes before it",
@@ -242,12 +250,11 @@ def test_a_case_fails_against_a_client_with_its_fault(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CLIENTS if name not in ALONE])
 def test_only_its_case_fails_against_a_client_with_a_fault(name: str) -> None:
-    rows = played(name, name, name, *({*CLIENTS} - LONG))
-    sometimes = {"initialized_is_sent"} if name == "opening/waits" else set()  # how far it comes is a race
-    assert unmet(rows) - sometimes == {name, *JUDGED_CLIENTS.get(name, ()), *BESIDE_CLIENTS.get(name, ())}, [
+    rows = played(name, name, name, *({*beside(name, CLIENTS), *BESIDE_CLIENTS.get(name, ())} - LONG))
+    assert unmet(rows) - JUDGED_CLIENTS.get(name, set()) == {name, *BESIDE_CLIENTS.get(name, ())}, [
         (row.name, row.verdict, row.says) for row in rows if row.verdict not in ("pass", "skip")
     ]
-    assert sum(row.verdict == "pass" for row in rows) > 15
+    assert sum(row.verdict == "pass" for row in rows) > 2
 
 
 @pytest.mark.slow
