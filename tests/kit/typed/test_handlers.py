@@ -130,22 +130,17 @@ def test_the_schema_has_properties_required_and_is_closed() -> None:
         return city
 
     found = inspect(forecast)
-    assert found.input_schema == {
-        "type": "object",
-        "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 3}},
-        "required": ["city"],
-        "additionalProperties": False,
-    }
+    assert found.input_schema == closed({"city": TEXT, "days": INTEGER | {"default": 3}}, required=["city"])
     assert found.summary == "Forecast for a city."
     assert found.output_schema is None and found.context is None
 
 
 def test_without_parameters_only_the_empty_object_is_accepted() -> None:
-    def now() -> str:
-        return ""
-
-    assert inspect(now).input_schema == {"type": "object", "properties": {}, "additionalProperties": False}
-    assert inspect(now).arguments({}) == {}
+    found = inspect(lambda: "")
+    assert found.input_schema == closed({})
+    assert found.arguments({}) == {}
+    with pytest.raises(SchemaMismatch):
+        found.arguments({"a": 1})
 
 
 def array(**words: Any) -> dict[str, Any]:

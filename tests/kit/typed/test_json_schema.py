@@ -70,11 +70,6 @@ def test_one_schema_has_one_dialect() -> None:
 # -- validity
 
 
-def test_true_accepts_and_false_refuses_everything() -> None:
-    assert problems(True, 5) == []
-    assert problems(False, 5) == ["False schema does not allow 5"]
-
-
 WRONG: list[tuple[Any, str]] = [
     *((schema, "must be a JSON object, true or false") for schema in (None, [], "{}", 5)),
     *(({"const": value}, "is not JSON") for value in ({1, 2}, float("nan"), object())),
@@ -133,14 +128,26 @@ def test_a_reference_out_of_the_schema_is_refused_and_nothing_is_fetched(
     assert "refers to" in refusal(hidden)
 
 
-def test_what_only_looks_like_a_reference_is_data() -> None:
-    assert problems({"const": {"$ref": "https://example.com"}}, {"$ref": "https://example.com"}) == []
-    assert problems({"properties": {"$ref": {"type": "string"}}}, {"$ref": 5}) == ["$ref: 5 is not of type 'string'"]
+TREE = {"type": "object", "properties": {"child": {"$ref": "#"}}}
+LISTED = {"properties": {"a": {"items": {"required": ["b"]}}}, "additionalProperties": False}
+FAULTS = ["a[0]: 'b' is a required property", "Additional properties are not allowed ('z' was unexpected)"]
 
 
-def test_recursive_schemas_work() -> None:
-    schema = {"type": "object", "properties": {"child": {"$ref": "#"}}}
-    assert problems(schema, {"child": {"child": 5}}) == ["child.child: 5 is not of type 'object'"]
+@pytest.mark.parametrize(
+    ("schema", "instance", "found"),
+    [
+        (True, 5, []),
+        (False, 5, ["False schema does not allow 5"]),
+        (TREE, {"child": {"child": 5}}, ["child.child: 5 is not of type 'object'"]),
+        # What only looks like a reference is data.
+        ({"const": {"$ref": "https://example.com"}}, {"$ref": "https://example.com"}, []),
+        ({"properties": {"$ref": {"type": "string"}}}, {"$ref": 5}, ["$ref: 5 is not of type 'string'"]),
+        (LISTED, {"a": [{}], "z": 1}, FAULTS),
+    ],
+    ids=["true", "false", "one that holds itself", "a constant", "a name", "problems name the path"],
+)
+def test_problems_are_told_with_their_paths(schema: Any, instance: Any, found: list[str]) -> None:
+    assert problems(schema, instance) == found
 
 
 # -- bounds
@@ -316,14 +323,3 @@ def test_a_multiple_is_one_of_decimal_fractions_and_takes_no_time(divisor: float
     began = time.thread_time()
     assert (problems({"multipleOf": divisor}, value) == []) is fits
     assert time.thread_time() - began < 1
-
-
-# -- problems
-
-
-def test_problems_name_the_path() -> None:
-    schema = {"properties": {"a": {"items": {"required": ["b"]}}}, "additionalProperties": False}
-    assert problems(schema, {"a": [{}], "z": 1}) == [
-        "a[0]: 'b' is a required property",
-        "Additional properties are not allowed ('z' was unexpected)",
-    ]
