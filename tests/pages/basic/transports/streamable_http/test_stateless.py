@@ -316,6 +316,28 @@ def test_a_subscription_is_a_stream_that_stays_open(server: Server) -> None:
     assert len(server.subscriptions) == 0
 
 
+def test_two_subscriptions_with_one_id_get_what_each_asked_for(server: Server) -> None:
+    server.resource("a:b")(lambda: "text")
+    with ModernFront(server) as front:
+        tools, first = acknowledged(front, listening(1, toolsListChanged=True))
+        updates, second = acknowledged(front, listening(1, resourceSubscriptions=["a:b"]))
+        server.resource_updated("a:b")
+        change(server)
+        assert tools.wait_for(2)[1]["method"] == "notifications/tools/list_changed"
+        assert updates.wait_for(2)[1]["params"]["uri"] == "a:b"
+        front.endpoint.close()
+        for thread in (first, second):
+            thread.join(PATIENCE)
+    assert [len(reply.messages) for reply in (tools, updates)] == [3, 3]
+
+
+def test_a_quiet_subscription_is_kept_alive_with_comments(server: Server) -> None:
+    with server.serve_http(keep_alive=0.01) as http, Wire(http._http.address) as wire:
+        wire.send(post(listening(toolsListChanged=True)))
+        assert wire.head()[0] == 200 and ACKNOWLEDGED.encode() in wire.chunk()
+        assert [wire.chunk() for _ in range(3)] == [b": keep-alive\n\n"] * 3
+
+
 def test_a_subscription_that_is_refused_takes_no_place(server: Server) -> None:
     with ModernFront(server, max_subscriptions=1) as front:
         for _ in range(2):

@@ -20,6 +20,7 @@ from mcp_ref.pages.basic.transports.streamable_http.streams import (
 )
 from tests.pages.basic.transports.collector import soon
 from tests.pages.basic.transports.streamable_http.replies import PATIENCE, ListReply
+from tests.support.clock import until
 from tests.support.wire import Background
 
 ANSWER = {"jsonrpc": "2.0", "id": 1, "result": {}}
@@ -290,3 +291,34 @@ def test_a_stream_that_is_opened_too_late_ends_at_once() -> None:
     assert listen(end).ended
     with pytest.raises(TransportClosed):
         end.send(NOTE, soon())
+
+
+def test_senders_at_once_lose_nothing_while_streams_come_and_go() -> None:
+    end, begin, replies = session(), threading.Barrier(5), list[ListReply]()
+    firsts = range(0, 4000, 1000)
+
+    def send_many(first: int) -> None:
+        begin.wait(PATIENCE)
+        for number in range(first, first + 100):
+            end.send({"n": number}, soon())
+
+    def held() -> tuple[EventStream, Background]:
+        replies.append(ListReply())
+        stream = end.new_stream(standing=True)
+        stream.attach(replies[-1])
+        keep = (PATIENCE, lambda: False, end.write_waiting, lambda: float("inf"))
+        return stream, Background(stream.hold, replies[-1], *keep)
+
+    senders = [Background(send_many, first) for first in firsts]
+    begin.wait(PATIENCE)
+    holders = [held() for _ in range(11)]
+    for stream, _ in holders[:-1]:
+        stream.end()
+    assert [sender.outcome() for sender in senders] == [None] * 4
+    assert until(lambda: sum(len(reply.messages) for reply in replies) >= 400)
+    end.close(soon())
+    assert all(isinstance(holder.outcome(), bool) for _, holder in holders)
+    came = [message["n"] for reply in replies for message in reply.messages]
+    assert sorted(came) == [n for first in firsts for n in range(first, first + 100)]
+    for first in firsts:
+        assert sorted(mine := [n for n in came if first <= n < first + 100]) == mine
