@@ -893,6 +893,13 @@ def add(*new: Row) -> Change:
     return lambda rows: rows.extend({**row, "http": dict(row["http"])} for row in new)
 
 
+def drop(which: Callable[[Row], bool]) -> Change:
+    def change(rows: list[Row]) -> None:
+        rows[:] = [each for each in rows if not which(each)]
+
+    return change
+
+
 def mirrored(*kinds: Any) -> dict[str, Any]:
     """A tool whose arguments are repeated in headers."""
     return {"name": "t", "inputSchema": {"type": "object", "properties": {
@@ -1009,7 +1016,8 @@ def http_seeds() -> Iterator[Seed]:
     yield one("version_header_is_sent", header("tools/list", named, GONE))
     yield one(agreed, header("tools/list", named, "2025-03-26"), only=SESSIONS[2:])
     yield one("unknown_version_headers_are_refused", header("tools/list", named, "x"), base=agreed)
-    yield one("streams_are_primed", _unprimed, PROGRESSING)
+    unprimed = drop(lambda each: each["message"] is None and "eventId" in each["http"])
+    yield one("streams_are_primed", unprimed, PROGRESSING)
     yield one("streams_end_with_the_response", _cut, PROGRESSING, only=SESSIONS[1:3])
     yield one("retry_comes_before_the_end", _cut, PROGRESSING, only=SESSIONS[3:])
     yield one("retry_is_waited_for", resumed(retry=5_000), PROGRESSING)
@@ -1075,8 +1083,8 @@ def http_seeds() -> Iterator[Seed]:
     yield seed("input_is_closed_before_signals", LIST, LISTED, change=_killed)
     yield seed("question_keys_unique", asks(1, ROOTS), change=_key_twice)
     yield one("first_event_names_the_endpoint", _late_endpoint, [])
-    sse = partial(seed, over="http+sse", only=("2024-11-05",))
-    for rule, change in (("bodies_are_messages", _no_json), ("first_event_names_the_endpoint", _no_endpoint),
+    sse, no_endpoint = partial(seed, over="http+sse", only=("2024-11-05",)), drop(lambda each: "event" in each["http"])
+    for rule, change in (("bodies_are_messages", _no_json), ("first_event_names_the_endpoint", no_endpoint),
                          ("messages_are_posted", _by_put), ("initialized_was_sent", _without_initialized)):
         yield sse(rule, change=change)
 # fmt: on
@@ -1134,7 +1142,7 @@ def _by_put(rows: list[Row]) -> None:
 
 def _without_initialized(rows: list[Row]) -> None:
     number = _in_session(rows)["exchange"]
-    rows[:] = [each for each in rows if each["http"]["exchange"] != number]
+    drop(lambda each: each["http"]["exchange"] == number)(rows)
 
 
 def _batch(batch: Any) -> Change:
@@ -1145,10 +1153,6 @@ def _batch(batch: Any) -> Change:
         rows.append(row("client", batch, exchange=80, method="POST", headers=headers))
 
     return change
-
-
-def _unprimed(rows: list[Row]) -> None:
-    rows[:] = [each for each in rows if each["message"] is not None or "eventId" not in each["http"]]
 
 
 def _end(rows: list[Row]) -> int:
@@ -1197,7 +1201,7 @@ def _after_the_response(rows: list[Row]) -> None:
 
 def _no_json(rows: list[Row]) -> None:
     _post(rows, "tools/list")["message"] = "{'id': 1}"
-    rows[:] = [each for each in rows if _message(each).get("id") != 1]
+    drop(lambda each: _message(each).get("id") == 1)(rows)
 
 
 def _killed(rows: list[Row]) -> None:
@@ -1207,10 +1211,6 @@ def _killed(rows: list[Row]) -> None:
 def _key_twice(rows: list[Row]) -> None:
     text = json.dumps(rows[-1]["message"]).replace('"k":', '"k": {"method": "roots/list"}, "k":')
     rows[-1]["raw"] = base64.b64encode(text.encode()).decode()
-
-
-def _no_endpoint(rows: list[Row]) -> None:
-    del rows[2]
 
 
 def _late_endpoint(rows: list[Row]) -> None:
