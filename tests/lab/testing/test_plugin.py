@@ -419,8 +419,9 @@ def test_without_a_server_the_ways_to_name_one_are_told(run: Runner) -> None:
     alone(run.tests(LISTS, "-o", "mcp_server="), "no MCP server: give --mcp-server, mcp_server in the ini file, *")
 
 
-def test_a_server_is_named_by_an_option(run: Runner) -> None:
-    run.tests(CALLS, "-o", "mcp_server=", "--mcp-server", "travel:server").assert_outcomes(passed=1)
+def test_a_server_is_named_by_an_option_and_met_as_a_process_too(run: Runner) -> None:
+    named = ("-o", "mcp_server=", "--mcp-server", "travel:server", "-o", "mcp_over=stdio")
+    run.tests(CALLS, *named).assert_outcomes(passed=1)
 
 
 # -- traces, and what a run pays ----------------------------------------------------------------------------------

@@ -126,9 +126,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize(
-    ("kind", "http"), [("long messages", False), ("a line without end", False), ("many messages", True)]
-)
+@pytest.mark.parametrize(("kind", "http"), [*((kind, False) for kind in FLOODS), ("many messages", True)])
 def test_a_client_that_floods_is_not_listened_to_for_long(
     kind: str, http: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
