@@ -1,6 +1,6 @@
 """client/connecting: a transport that was given, a late answer to the probe, versions that a server names.
 
-Which answers mean which era is in tests/features/test_eras.py, over real ways.
+Which answers mean which era is in tests/features/test_eras.py, over HTTP as well.
 """
 
 from __future__ import annotations

@@ -35,8 +35,6 @@ REVIEWED = {
     ("elicits_only_where_declared", "server"): "mcp 2 leaves to its handlers what a client can be asked",
     ("ended_subscriptions_are_announced", "server"): "mcp 2 ends a subscription over stdio with its result alone",
     ("method_header_matches", "client"): "the SDK for TypeScript sends notifications/cancelled without Mcp-Method",
-    # by the checker
-    ("pages_have_one_scope", "server"): "a page of another list, with the same cursor, is taken for the page before",
 }
 
 

@@ -172,7 +172,7 @@ def from_result(link: Link, said: Said, request: Said) -> None:
         link.known(request).cursors[request.method, cursor] = None
         link.shared.cursors[request.method, cursor] = None
         if isinstance(result.get("cacheScope"), str):
-            link.shared.scopes[cursor] = result["cacheScope"]
+            link.shared.scopes[request.method, cursor] = result["cacheScope"]
     if result.get("resultType") == "input_required":
         state = result.get("requestState")
         asked = Question(request, state if isinstance(state, str) else None, as_object(result.get("inputRequests")))

@@ -436,7 +436,8 @@ def seeds() -> Iterator[Seed]:
     yield seed(hints, discover, alter(spoken, ttlMs=GONE))
     yield seed("ttl_is_not_negative", LIST, LISTED | alter(LISTED, ttlMs=-1))
     yield seed("pages_have_one_scope", LIST, S(1, tools=[], nextCursor="c", cacheScope="private"),
-               C(2, "tools/list", cursor="c"), S(2, tools=[]) | S(2, tools=[], cacheScope="public"))
+               C(2, "prompts/list"), S(2, prompts=[], nextCursor="c", cacheScope="public"),
+               C(3, "tools/list", cursor="c"), S(3, tools=[]) | S(3, tools=[], cacheScope="public"))
 
     # -- tools
     for rule, right, *wrong in (

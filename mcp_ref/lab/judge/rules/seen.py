@@ -217,7 +217,7 @@ class Known:
     """The last result of each tool that was called before it was listed."""
     order: list[str] | None = None  # the names of the tools in the list that came last, if it came in one page
     cursors: Latest[None] = field(default_factory=Latest)  # each with its method
-    scopes: Latest[str] = field(default_factory=Latest)  # of the pages of a list, by the cursor that leads on
+    scopes: Latest[str] = field(default_factory=Latest)  # of pages, by method and the cursor that leads on
     states: Latest[Question] = field(default_factory=Latest)
     questions: deque[Question] = field(default_factory=lambda: deque(maxlen=100))
     several: bool = False  # whether more than one client without a session id has been seen

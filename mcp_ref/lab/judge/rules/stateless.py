@@ -378,5 +378,6 @@ def ttl_is_not_negative(link: Link, said: Said) -> Verdict:
 
 @rule("result", *sorted(CACHEABLE))
 def pages_have_one_scope(link: Link, said: Said) -> Verdict:
-    before, now = link.shared.scopes.get(str(said.asked.params.get("cursor"))), said.result.get("cacheScope")
+    page, now = (said.asked.method, str(said.asked.params.get("cursor"))), said.result.get("cacheScope")
+    before = link.shared.scopes.get(page)
     return f"{before!r}, as on the page before" if before is not None and now != before else None

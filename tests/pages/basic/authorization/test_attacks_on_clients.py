@@ -286,16 +286,25 @@ def test_a_token_that_is_refused_at_once_is_not_asked_for_again_and_none_in_the_
 
 def test_the_listener_waits_for_the_real_answer(world: World) -> None:
     def browse(url: str) -> None:
-        """First what is not the answer, then the answer."""
         back = world.visit(url)
-        for where in (back.replace("state=", "state=x"), back):
-            threads.append(Background(requests.get, where, timeout=WAIT))
+        answering.append(Background(answer, back, back.partition("?")[0]))
 
-    threads: list[Background] = []
+    def answer(back: str, base: str) -> list[requests.Response]:
+        """First everything that is not the answer, then the answer."""
+        host = {"Host": "evil.example"}
+        return [
+            requests.request(method, where, headers=headers, timeout=WAIT)
+            for method, where, headers in (
+                ("GET", f"{base}?code=x", {}), ("GET", f"{base}?code=x&state=y", {}), ("GET", back, host),
+                ("POST", back, {}), ("GET", back.replace("/callback", "/other"), {}), ("GET", back, {}),
+            )
+        ]  # fmt: skip
+
+    answering: list[Background] = []
     with world.client(world.login(visit=browse)):
-        wrong, right = (thread.outcome() for thread in threads)
-    assert (wrong.status_code, right.status_code) == (400, 200)
-    assert "the-code" not in right.text and right.headers["Cache-Control"] == "no-store"
+        pages = answering[0].outcome()
+    assert [page.status_code for page in pages] == [400, 400, 400, 405, 404, 200]
+    assert "the-code" not in pages[-1].text and pages[-1].headers["Cache-Control"] == "no-store"
 
 
 @pytest.mark.parametrize(
