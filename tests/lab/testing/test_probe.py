@@ -77,13 +77,14 @@ def test_our_server_does_its_duties_over_stdio(revision: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("http", [False, True])
-def test_our_client_does_its_duties(http: bool) -> None:
+def test_our_client_does_its_duties(http: bool, revision: str) -> None:
     events: list[TraceEvent] = []
     with Recorder(events.append, exact=True) as recorder:
         probe = ProbeClient(full.CLIENT_COMMAND, http, recorder)
-        rows = [row for revision in probe.find(tuple(REVISIONS)) for row in probe.run(revision)]
-    assert unmet(judge(rows, events, probe.marks, "client", probe.spoken, probe.chosen)) == []
+        rows = [row for each in probe.find([revision]) for row in probe.run(each)]
+    assert len(rows) > 10 and unmet(judge(rows, events, probe.marks, "client", probe.spoken, probe.chosen)) == []
 
 
 @pytest.mark.slow
