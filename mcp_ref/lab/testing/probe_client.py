@@ -379,8 +379,8 @@ class _OverStdio:
         self._listening.settimeout(0.05)
         met = False
         try:
-            while child.poll() is None:
-                deadline.check("waiting")
+            # The time first: its end is the end of the talk, and so, in a moment, of a client that would not end.
+            while deadline.check("waiting") and child.poll() is None:
                 with suppress(TimeoutError):
                     link, _ = self._listening.accept()
                     met = True

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mcp_ref import Recorder
+from mcp_ref.kit.threads.deadline import Deadline
 from mcp_ref.lab.testing.cases_client import CURSORS, Outcome, cursors_come_back
 from mcp_ref.lab.testing.probe import Probe, cases, judge, row_of_case
-from mcp_ref.lab.testing.probe_client import ProbeClient, _look
+from mcp_ref.lab.testing.probe_client import Far, ProbeClient, _look, _OverStdio
 from mcp_ref.lab.testing.raw_talk import Unmet
 from mcp_ref.lab.testing.reports import Row
 from mcp_ref.recording.record import TraceEvent
@@ -21,6 +24,7 @@ from tests.lab.testing import faulty, full
 from tests.lab.testing.faulty import FAULTS, GUARDED, HTTP_FAULTS, over_http, over_stdio
 from tests.lab.testing.test_probe import OPTIONS, probed
 from tests.slow import slow_but
+from tests.support.clock import until
 
 pytestmark = pytest.mark.usefixtures("no_process_is_left")
 
@@ -262,6 +266,24 @@ def test_only_its_case_fails_against_a_client_with_a_fault(name: str) -> None:
 def test_a_case_passes_against_a_client_without_a_fault(name: str) -> None:
     rows = [row for row in played(name, "-") if row.name == name]
     assert not unmet(rows), rows
+
+
+def test_a_client_that_ends_because_the_time_is_over_has_not_ended_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+
+    def talk(link: socket.socket, deadline: Deadline) -> None:
+        assert until(lambda: deadline.left() == 0.0)
+        link.close()
+        ended.append(0)
+
+    with Recorder() as recorder:
+        peer = _OverStdio(Far("2026-07-28", []), recorder)
+        monkeypatch.setattr(peer, "_talk", talk)
+        child: Any = SimpleNamespace(poll=lambda: ended[0] if ended else None)
+        with socket.create_connection(peer._listening.getsockname()):
+            peer.serve(0.2, child)
+        peer.close()
+    assert ended and peer.overdue
 
 
 LISTED = {"method": "tools/list", "id": 1}
