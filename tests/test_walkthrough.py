@@ -185,7 +185,7 @@ def ways_of(how: str, revision: str) -> dict[str, Way]:
             [sys.executable, "-m", "tests.walk", "call", how, revision, file], cwd=ROOT, timeout=50, check=True
         )
         followed = json.loads(file.read_text("utf-8"))
-    # The reading of a request begins when the answer before it has been sent.
+    # The server's are left whole: it begins to read a request as soon as it has sent the answer before it.
     followed["client"] = [call for call in followed["client"] if call["time"] >= followed["begun"]]
     return {name: way_of(followed, part) for name, part in dict(MARKS.values())[how].items()}
 
