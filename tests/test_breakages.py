@@ -122,7 +122,7 @@ def run_broken(row: dict[str, Any], output: int) -> int:
     sys.meta_path.insert(0, Broken(row))
     # Only the plugin that is needed, for loading all takes longer than a test.
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    # A failure is what is wanted, and nobody reads where: to write it down took a fifth of the time.
+    # Only whether it fails matters; to write down where took a fifth of the time.
     options = [
         "-qq",
         "-x",
@@ -139,7 +139,7 @@ def run_broken(row: dict[str, Any], output: int) -> int:
 
 
 PARTS = 12
-"""So many tests run the breakages, that every process of the test run has its share of them."""
+"""Into how many tests the breakages are split: enough for every process of the test run to get its share."""
 
 
 @pytest.mark.slow

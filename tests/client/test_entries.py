@@ -76,8 +76,6 @@ def test_a_file_that_cannot_be_read_as_a_whole_is_named(text: str, tmp_path: Pat
         ({"command": "x", "tools": {"allow": "all"}}, "tools.allow must be a list"),
         ({"command": "x", "disabled": "secret"}, "disabled must be true or false"),
         ({"serverUrl": "ftp://secret"}, "serverUrl must begin with http:// or https://"),
-        # All of them at once.
-        ({"command": "x", "args": [1], "env": {"A": "${MISS}"}, "timeoutMs": 0}, "; env.A needs the variable MISS"),
     ],
 )
 def test_a_wrong_entry_disables_itself_alone_and_says_no_value(given: Any, problem: str) -> None:
@@ -85,6 +83,12 @@ def test_a_wrong_entry_disables_itself_alone_and_says_no_value(given: Any, probl
     assert problem in str(found["wrong"].problem) and "secret" not in str(found["wrong"].problem)
     assert found["wrong"].target is None
     assert found["right"].problem is None and found["right"].target == Command(["x"], {}, inherit=[])
+
+
+def test_all_that_is_wrong_with_an_entry_is_said_at_once() -> None:
+    wrong = {"command": "x", "args": [1], "env": {"A": "${MISS}"}, "timeoutMs": 0}
+    problem = str(read_entries({"servers": {"wrong": wrong}})["wrong"].problem)
+    assert problem.count(";") == 2 and "; env.A needs the variable MISS" in problem
 
 
 def test_a_name_is_short_and_plain_and_differs_from_others_in_more_than_case() -> None:

@@ -15,6 +15,9 @@ def known(**annotations: Any) -> dict[str, KnownTool]:
     return {"t": KnownTool({"name": "t", "inputSchema": {"type": "object"}, "annotations": annotations})}  # type: ignore[typeddict-item]
 
 
+WITHOUT = {"t": KnownTool({"name": "t", "inputSchema": {"type": "object"}})}
+
+
 def test_what_only_reads_is_sent_again() -> None:
     for method in ("tools/list", "prompts/get", "resources/read", "completion/complete", "server/discover"):
         assert may_resend(AnswerLost("x"), method, {}, {}, {}), method
@@ -23,7 +26,8 @@ def test_what_only_reads_is_sent_again() -> None:
 @pytest.mark.parametrize(
     ("tools", "again"),
     [
-        ({}, False), (known(), False), (known(readOnlyHint=True), True), (known(readOnlyHint="yes"), False),
+        ({}, False), (WITHOUT, False), (known(), False), (known(readOnlyHint=True), True),
+        (known(readOnlyHint="yes"), False),
         (known(idempotentHint=True), True), (known(idempotentHint=False, destructiveHint=False), False),
     ],
 )  # fmt: skip

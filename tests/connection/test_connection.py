@@ -187,7 +187,7 @@ def test_a_notification_is_never_answered() -> None:
 # -- floods -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cancelled", [False, True], ids=["", "cancelled before their turn"])
+@pytest.mark.parametrize("cancelled", [False, True], ids=["waiting", "cancelled before their turn"])
 def test_a_flood_of_requests_is_refused_and_those_before_it_are_answered(
     cancelled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

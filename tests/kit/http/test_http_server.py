@@ -183,7 +183,7 @@ def test_half_a_request_is_not_answered_and_reaches_nobody(text: bytes) -> None:
 
 
 DRIBBLED = [
-    # what begins a request, and what comes of it in time again and again
+    # how a request begins, and what then keeps coming, each time within the limit
     (b"", b"x"), (request(content_length="100000"), b"x"), (CHUNKED, b"1\r\nx\r\n"), (CHUNKED + b"1;", b"x"),
     (CHUNKED + b"0\r\nA: ", b"x"),
 ]  # fmt: skip

@@ -184,12 +184,16 @@ WRONG: list[Any] = [
 
 
 @pytest.mark.parametrize("returned", WRONG, ids=str)
-def test_what_a_handler_must_not_say_is_32603_and_does_not_go_out(returned: Any) -> None:
+def test_what_a_handler_must_not_say_is_32603_and_does_not_go_out(
+    returned: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     server = Server("s")
     server.prompt("wrong")(lambda: returned)
     with opened(server, "2025-11-25") as wire:
         error = wire.request(1, "prompts/get", {"name": "wrong"})["error"]
     assert error == {"code": -32603, "message": "Internal error"}
+    # The author finds the reason in the log.
+    assert ("a prompt must return" if returned is None else "prompts/get") in caplog.text
 
 
 def test_a_function_that_cannot_take_the_listed_arguments_is_refused_when_registering(server: Server) -> None:

@@ -108,6 +108,14 @@ def test_a_last_line_without_newline_is_handed_on_and_the_end_of_input_told_once
     assert pipes.ends == 1
 
 
+def test_a_line_beyond_the_limit_ends_the_connection():
+    with Pipes(max_message=10) as pipes:
+        os.write(pipes.input, b'{"id":1}\n{"id":12345678}\n')
+        assert pipes.text() == b'{"id":1}'
+        assert pipes.reason() == "a line is longer than 10 bytes"
+        assert pipes.texts.empty()
+
+
 def test_a_receiver_that_fails_ends_the_connection_with_a_reason(caplog):
     with Pipes(receive=lambda text: 1 / 0) as pipes:
         os.write(pipes.input, b"{}\n")
