@@ -237,7 +237,7 @@ def test_instructions_are_given_to_a_model_once_somebody_consented_to_them() -> 
         assert host.instructions() == {"a": "Always call me first."}
 
 
-def test_a_storm_of_changes_leads_to_one_listing_at_most() -> None:
+def test_a_storm_of_changes_leads_to_three_listings_at_most() -> None:
     seen: list[Any] = []
     made = server()
     with hosting(made, trace=lambda name: seen.append) as host:

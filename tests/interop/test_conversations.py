@@ -655,7 +655,7 @@ def test_headers_repeat_what_a_call_says(talk: Talk) -> None:
         "mcp-param-fast": "true",
         "mcp-param-zone": "a b",
     }
-    # Theirs return the headers. Ours returns the arguments, and has compared them with the headers.
+    # Theirs return the headers. Ours returns the arguments; over HTTP it has compared them with the headers.
     theirs = headers if talk.pair.way != "stdio" else {}
     assert talk.tell("route", arguments) == (arguments if talk.pair.server == OURS else theirs)
 
