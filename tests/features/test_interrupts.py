@@ -115,7 +115,7 @@ class Interrupter:
         except RuntimeError as error:
             # `Condition.wait` gives its lock back, and takes it again, in Python code: Ctrl-C there leaves it free, and
             # the `with` around it finds nothing to release.
-            if not isinstance(error.__context__, KeyboardInterrupt):
+            if not isinstance(error.__context__, KeyboardInterrupt) or "release" not in str(error):
                 raise
             return time.monotonic() - due
         return None

@@ -216,3 +216,22 @@ def test_a_tool_without_again_is_never_run_twice(tmp_path: Path) -> None:
     with closing(server):
         record: Any = {"about": "nothing", "tries": 0, "id": "x", "asked": {}, "answered": {}}
         assert server.tasks is not None and server.tasks.adopt(record) is False
+
+
+def test_a_database_that_is_locked_refuses_tasks(tmp_path: Path) -> None:
+    store = SqliteTasks(tmp_path / "tasks.db")
+    store._connection.execute("PRAGMA busy_timeout = 50")
+    server = make_server(Tasks(store))
+    with (
+        closing(server),
+        client_of(server, CORE) as client,
+        closing(sqlite3.connect(tmp_path / "tasks.db", isolation_level=None)) as other,
+    ):
+        client.list_tools()
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(ErrorResponse) as caught:
+            client.call_tool_as_task("wait")
+        assert caught.value.code == -32603
+        other.execute("ROLLBACK")
+        release(server)
+        assert said(client.call_tool("wait")) == "released"

@@ -253,6 +253,17 @@ def test_a_storm_of_changes_leads_to_three_listings_at_most() -> None:
 # -- what servers ask
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_user_who_thinks_does_not_use_up_the_time_of_the_call() -> None:
+    def slowly(question: Any) -> Answer:
+        threading.Event().wait(1.2)  # Real time: that of the call is measured in it.
+        return Answer(True, value={"name": "me", "password": "x"})
+
+    entry = Entry("a", asking(), revision=ERAS[0])
+    with Host([entry], consent=Consent([START], ask=slowly, keep=False)) as host:
+        assert "'me'" in host.call("a/form", timeout=1)["content"][0]["text"]
+
+
 def asking(**given: Any) -> Server:
     made = Server("s")
 
