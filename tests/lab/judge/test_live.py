@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-from collections import defaultdict
 from collections.abc import Iterator
 from queue import Queue
 from typing import Any
@@ -58,7 +57,7 @@ def in_stream(facts: dict[str, Any], body: bytes) -> bytes:
 
 def play(made: list[TraceEvent]) -> list[TraceEvent]:
     """Do what a trace says: each step has arrived at its other end before the next; gives what the proxy has seen."""
-    told: dict[str, Queue[Step]] = defaultdict(Queue)
+    told: dict[str, Queue[Step]] = {}
     came: Queue[str] = Queue()
 
     def answer(handler: Answering, _: bytes) -> None:
@@ -84,6 +83,7 @@ def play(made: list[TraceEvent]) -> list[TraceEvent]:
                 connection = idle.pop() if idle else http.client.HTTPConnection("127.0.0.1", proxy.port, PATIENCE)
                 headers = {key: value.encode("latin-1", "replace") for key, value in facts.get("headers", {}).items()}
                 query = "".join(f"?{key}=x" for key in facts.get("query", ()))
+                told[name] = Queue()
                 connection.request(facts["method"], f"/mcp{query}", body, {**headers, "x-exchange": name})
                 busy[name] = connection, None
                 assert came.get(timeout=PATIENCE) == name
