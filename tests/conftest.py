@@ -79,6 +79,11 @@ def pytest_xdist_auto_num_workers() -> int:
     return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 2
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes minutes begins first, so that no process waits for it at the end."""
+    items.sort(key=lambda item: not ((mark := item.get_closest_marker("timeout")) and mark.args[0] >= 900))
+
+
 def pytest_collection_finish() -> None:
     """Ten thousand tests are objects that stay: no collection of garbage need look at them again."""
     gc.collect()

@@ -25,7 +25,7 @@ from mcp_ref.pages.basic.versioning import SUBSCRIPTION_ID
 from mcp_ref.pages.client.sampling import reply
 from mcp_ref.revisions import SESSION_REVISIONS, find_revision
 from mcp_ref.wire import messages
-from tests.slow import examples
+from tests.slow import examples, slow_but
 from tests.support.wire import PATIENCE, Background, Wire, opened, to_client, to_server
 
 JsonObject = dict[str, Any]
@@ -380,7 +380,7 @@ SHAPES: list[Callable[[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("depth", slow_but([10, 950, 1_000, 100_000], DEPTHS))
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
 def test_any_depth_is_refused_or_answered(wire: Wire, depth: int, opening: str) -> None:
     deep = opening * depth + "1" + ("]" if opening == "[" else "}") * depth
@@ -416,7 +416,7 @@ def ping_around(wire: Wire, expected: int) -> list[Any]:
     return answers(found + answers_until_the_last_word(wire))
 
 
-@pytest.mark.parametrize("size", [1_000, 1_000_000, 3_000_000])
+@pytest.mark.parametrize("size", slow_but([1_000, 1_000_000], [1_000, 1_000_000, 3_000_000]))
 def test_any_size_is_answered(wire: Wire, size: int) -> None:
     big = "x" * size
     for sent in (

@@ -29,6 +29,7 @@ from mcp_ref.lab.cli.describe import mark
 from mcp_ref.lab.judge.narrate import METHODS
 from mcp_ref.revisions import REVISIONS
 from tests import limits, test_glossary
+from tests.slow import slow_but
 from tests.test_examples import normal
 from tests.test_house import FLOORS
 from tests.test_reading_core import CORE
@@ -221,13 +222,13 @@ def in_a_console() -> set[str]:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("document", [each for each in DOCUMENTS if blocks("console", each)])
+@pytest.mark.parametrize("document", slow_but(DOCUMENTS[:1], [each for each in DOCUMENTS if blocks("console", each)]))
 def test_the_commands_print_what_is_shown(document: str, folder: Path) -> None:
     for block in blocks("console", document):
         assert normal(played(block, folder)) == normal(block)
 
 
-@pytest.mark.parametrize("name", sorted(programs().keys() - in_a_console()))
+@pytest.mark.parametrize("name", slow_but(programs("README.md"), sorted(programs().keys() - in_a_console())))
 def test_the_other_programs_print_what_stands_beside_their_lines(name: str, folder: Path) -> None:
     assert output(f"python {name}", folder).splitlines() == ARROW.findall("".join(programs()[name]))
 
