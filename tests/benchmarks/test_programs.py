@@ -6,13 +6,18 @@ import sys
 
 import pytest
 
-pytest.importorskip("mcp.server.mcpserver", reason="the official SDK, mcp 2, is not installed")
 if not sys.platform.startswith("linux"):
     pytest.skip("the CPU that a server uses is read from /proc", allow_module_level=True)
 
 from tests.benchmarks import http, stdio
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(autouse=True)
+def sdk() -> None:
+    """Looked for by these tests alone: to import it takes a second in each process that collects them."""
+    pytest.importorskip("mcp.server.mcpserver", reason="the official SDK, mcp 2, is not installed")
 
 
 def test_the_stdio_benchmark_prints_a_table_of_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
