@@ -51,11 +51,11 @@ class Talk:
     introduction: tuple[JsonObject, JsonObject, str | None]
 
     def __init__(self) -> None:
-        self.answers: dict[str, Any] = {}
+        self.answers: dict[str, Any]
         self.asked: Queue[tuple[str, Any]] = Queue()
         self.logs: Queue[JsonObject] = Queue()
         self.changes: Queue[Event] = Queue()
-        self.on_log: Callable[[JsonObject], Any] = lambda params: None
+        self.on_log: Callable[[JsonObject], Any]
         self.roots: list[JsonObject] = [{"uri": "file:///work", "name": "Work"}, {"uri": "file:///home"}]
         self.tidy()
 

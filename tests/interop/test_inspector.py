@@ -117,8 +117,8 @@ def test_a_method_that_fails_says_why(inspect: Inspector, command: str, told: st
 
 
 @pytest.mark.until("2025-11-25")
-def test_logging_set_level(inspect: Inspector) -> None:
-    inspect("logging/setLevel", "--log-level", "warning")
+def test_logging_set_level_has_an_empty_result(inspect: Inspector) -> None:
+    assert inspect("logging/setLevel", "--log-level", "warning") == {}
 
 
 def test_many_calls_at_once(inspect: Inspector) -> None:

@@ -8,6 +8,8 @@ as well, and its questions are answered by whoever drives (tests/interop/talk.py
          {"answer": 1, "result": {...}}     {"answer": 1, "error": {"code": ..., "message": ...}}
     out  {"id": 2, "result": ...}     {"id": 2, "error": {...}}     {"id": 2, "failed": "..."}
          {"ask": 1, "method": METHOD, "params": {...}}     {"told": METHOD, "params": {...}}
+         {"step": [PROGRESS, TOTAL, MESSAGE]}     {"listen": 2, "told": METHOD, "params": {...}}
+         {"listen": 2, "ended": HOW}     {"closed": 1}
 """
 
 from __future__ import annotations

@@ -220,7 +220,7 @@ def test_ctrl_c_while_it_starts_is_no_traceback(capsys: Capture, monkeypatch: py
     assert capsys.readouterr() == ("", "")
 
 
-def test_signals_are_left_alone_after_a_command_and_those_that_are_ignored_stay_so(capsys: Capture) -> None:
+def test_signals_are_left_alone_after_a_command_and_those_that_are_ignored_stay_so() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with end_as_by_ctrl_c():
@@ -401,7 +401,7 @@ server.run()
 EXPECTED = {"KEPT", "OTHER", "GIVEN"}
 
 
-def test_headers_go_with_every_request_and_not_into_the_trace(capsys: Capture, tmp_path: Path) -> None:
+def test_headers_go_with_every_request_and_not_into_the_trace(tmp_path: Path) -> None:
     seen: list[str] = []
 
     def authenticate(request: HttpRequest) -> None:
@@ -427,9 +427,7 @@ def test_a_url_that_is_not_a_server_says_what_each_way_came_to(capsys: Capture, 
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
-def test_serve_over_http_says_where_and_ends_on_one_interrupt(
-    capsys: Capture, little: list[str], tmp_path: Path
-) -> None:
+def test_serve_over_http_says_where_and_ends_on_one_interrupt(little: list[str], tmp_path: Path) -> None:
     trace = tmp_path / "trace.jsonl"
     command = [*little[1:], "--http", "--port", "0", "--sse-path", "/sse", "--trace", str(trace)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:

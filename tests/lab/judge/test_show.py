@@ -83,11 +83,12 @@ class Browser:
         self._http.trust_env = False
         options = "--headless=new --no-sandbox --disable-gpu --window-size=1200,800 --disable-dev-shm-usage"
         chrome = {"binary": BROWSER, "args": options.split()}
-        wanted = {"goog:chromeOptions": chrome, "goog:loggingPrefs": {"performance": "ALL"}}
+        logs = {"performance": "ALL"}
+        wanted = {"goog:chromeOptions": chrome, "goog:loggingPrefs": logs, "timeouts": {"script": 110_000}}
         self._url += "/" + self._post("", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
 
     def _post(self, path: str, body: Any) -> Any:
-        answer = self._http.post(self._url + path, json=body, timeout=60).json()["value"]
+        answer = self._http.post(self._url + path, json=body, timeout=120).json()["value"]
         assert not (isinstance(answer, dict) and "error" in answer), answer
         return answer
 
