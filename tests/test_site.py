@@ -168,7 +168,8 @@ def test_the_slides_fill_the_screen_and_turn_by_keys(browser: Browser) -> None:
 def test_axe_finds_nothing_serious(browser: Browser, page: str, width: int, dark: bool) -> None:
     look = (
         "const done = arguments[arguments.length - 1];"
-        "axe.run(document.querySelector('article'), {resultTypes: ['violations'], selectors: false}).then(found => done(found.violations"
+        "axe.run(document.querySelector('article'), {resultTypes: ['violations'], selectors: false})"
+        ".then(found => done(found.violations"
         ".filter(each => ['serious', 'critical'].includes(each.impact))"
         ".map(each => each.id + ': ' + each.nodes[0].html)))"
     )
