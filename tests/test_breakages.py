@@ -123,7 +123,7 @@ def run_broken(row: dict[str, Any], output: int) -> int:
     # Only the plugin that is needed, for loading all takes longer than a test.
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     # Only whether it fails matters; to write down where took a fifth of the time. A test that hangs has noticed it:
-    # none takes half as long where nothing is broken.
+    # none needs as long where nothing is broken.
     options = ["-qq", "-x", "--tb=no", "-W", "default", "-p", "no:cacheprovider", "-p", "pytest_timeout", "--timeout=5"]
     return int(pytest.main([*row["tests"], *options]))
 

@@ -182,7 +182,8 @@ def test_a_signals_handler_may_start_a_thread_that_closes_the_client() -> None:
             with pytest.raises(TransportClosed):
                 while True:
                     client.call_tool("echo", {"text": "again"})
-            closing.pop().join(PATIENCE)
+            closing[-1].join(PATIENCE)
+            assert not closing.pop().is_alive()
             assert not client.session.connection._pending
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

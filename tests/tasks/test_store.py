@@ -332,7 +332,7 @@ def test_who_listens_reads_no_record_until_another_process_has_changed_it(
         with client.listen(tasks=made) as events:
             for _ in made:
                 assert events.get(LIMIT).params["status"] == "working"
-            # What it listens to is read at the first change of whatever it meets.
+            # The first change in the store, whatever it is of, has the listener read all that it listens to.
             other.create(record_of("one", holder=other.holder))
             looks(3)
             before, compared = store.read, store.compared
