@@ -155,4 +155,5 @@ def test_nothing_is_left_of_connections_that_were_closed(connect: Connect) -> No
         client.close()
     connect.close()
     assert server.sessions == ()
-    until(lambda: held() == before)
+    # What another test left may end meanwhile: that is no concern of this one.
+    until(lambda: not held() - before)

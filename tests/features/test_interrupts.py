@@ -21,7 +21,7 @@ import pytest
 from mcp_ref import Client, Command, Context, Server, TransportClosed, text_of
 from tests.pages.basic.transports.streamable_http.raw import until
 from tests.slow import THOROUGH
-from tests.support.machine import held
+from tests.support.machine import descriptors
 from tests.support.wire import PATIENCE
 
 pytestmark = [
@@ -139,7 +139,7 @@ def test_ctrl_c_comes_out_of_a_call_and_the_next_one_works_or_says_why_not(way: 
     with target(way) as where:
         client = Client(where, revision=revision, timeout=PATIENCE).connect()
         call()
-        before = held()
+        before = len(descriptors())
         interrupter = Interrupter(0.003, 7)
         try:
             for number in range(100 if THOROUGH else 8 if way == "stdio" else 20):
@@ -155,7 +155,7 @@ def test_ctrl_c_comes_out_of_a_call_and_the_next_one_works_or_says_why_not(way: 
                 assert not client.session.connection._pending
         finally:
             interrupter.close()
-        assert until(lambda: held()[1] <= before[1] + 2), (held(), before)
+        assert until(lambda: len(descriptors()) <= before + 2), (descriptors(), before)
         began = time.monotonic()
         client.close()
         longest = max(longest, time.monotonic() - began)

@@ -288,11 +288,11 @@ def main() -> int:
         run(soak, given.seconds, given.threads, given.seed, *ports)
         took = time.monotonic() - began
         for _ in range(100):
-            if (after := held()) == before:
+            if not (left := held() - before):
                 break
             time.sleep(0.05)
         else:
-            soak.wrong(f"left: threads and descriptors {after}, before {before}")
+            soak.wrong(f"left: threads and descriptors {dict(left)}")
         soak.judge()
         for outcome, count in sorted(soak.errors.items()):
             print(f"{count:8,}  {outcome}")

@@ -6,13 +6,24 @@ import gc
 import os
 import socket
 import threading
+from collections import Counter
+from contextlib import suppress
 
 
-def held() -> tuple[list[str], int]:
-    """The threads of ours, and how many descriptors are open."""
+def descriptors() -> list[str]:
+    """What each open descriptor leads to, after what is forgotten has been collected."""
     gc.collect()
-    threads = sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("mcp-"))
-    return threads, len(os.listdir("/proc/self/fd"))
+    found = []
+    for descriptor in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # it was the one that listed them
+            found.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+    return found
+
+
+def held() -> Counter[object]:
+    """The threads of ours, and what is open: `held() - before` is what has come since."""
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("mcp-")]
+    return Counter([*threads, *descriptors()])
 
 
 def free_port() -> int:

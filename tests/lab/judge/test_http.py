@@ -16,6 +16,7 @@ from mcp_ref.errors import McpError
 from mcp_ref.kit.http.http_exchange import HttpRefusal, HttpRequest
 from mcp_ref.lab.judge.narrate import narrate
 from mcp_ref.recording.record import Recorder, TraceEvent, from_row, to_row
+from tests.support.clock import until
 from tests.support.wire import at_once
 
 SESSION = "2025-11-25"
@@ -52,8 +53,8 @@ def ids(events: list[TraceEvent]) -> list[str]:
     return [event.http["eventId"] for event in events if event.http and "eventId" in event.http]
 
 
-def both_sides(talk: Any, **options: Any) -> tuple[list[TraceEvent], list[TraceEvent]]:
-    """Return what a client and a server saw of one conversation."""
+def both_sides(talk: Any, *, last: str | None = None, **options: Any) -> tuple[list[TraceEvent], list[TraceEvent]]:
+    """Return what a client and a server saw of one conversation, which ends after the client has read event `last`."""
     ours: list[TraceEvent] = []
     theirs: list[TraceEvent] = []
     server = weather(trace=theirs.append)
@@ -62,12 +63,13 @@ def both_sides(talk: Any, **options: Any) -> tuple[list[TraceEvent], list[TraceE
         target = Url(url or "", {"Authorization": SECRET, "X-Own": "anything"})
         with Client(target, trace=ours.append, **options) as client:
             talk(client)
+            until(lambda: last is None or last in ids(ours))
     return ours, theirs
 
 
 def test_both_sides_see_the_method_the_status_and_the_events_of_each_exchange() -> None:
     ours, theirs = both_sides(
-        lambda client: client.call_tool("forecast", on_progress=lambda *seen: None), revision=SESSION
+        lambda client: client.call_tool("forecast", on_progress=lambda *seen: None), last="s1-1", revision=SESSION
     )
     posted, answered = {"method": "POST"}, {"method": "POST", "status": 200}
     assert [row for row in facts(ours) if row[2]["method"] != "GET"] == [
@@ -84,7 +86,7 @@ def test_both_sides_see_the_method_the_status_and_the_events_of_each_exchange() 
         ("send", False, {"method": "DELETE"}),
         ("receive", False, {"method": "DELETE", "status": 200}),
     ]
-    # The standing stream is read by a thread of its own, whose notes may come between the others.
+    # The standing stream is read by a thread of its own, whose notes may come between the others, and after them.
     assert [row for row in facts(ours) if row[2]["method"] == "GET"] == [
         ("send", False, {"method": "GET"}),
         ("receive", False, {"method": "GET", "status": 200}),
