@@ -126,7 +126,7 @@ def test_a_port_that_is_taken_is_an_error_and_leaves_nothing() -> None:
         before = descriptors()
         with pytest.raises(OSError):
             HttpServer({}, port=server.address[1])
-        assert descriptors() == before
+        assert descriptors() <= before
 
 
 # -- an endpoint that goes wrong ----------------------------------------------------------------------------------
