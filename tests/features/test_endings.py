@@ -155,5 +155,5 @@ def test_nothing_is_left_of_connections_that_were_closed(connect: Connect) -> No
         client.close()
     connect.close()
     assert server.sessions == ()
-    # What another test left may end meanwhile: that is no concern of this one.
+    # Only what is new counts: what an earlier test left may end meanwhile.
     until(lambda: not held() - before)
